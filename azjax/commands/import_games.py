@@ -6,12 +6,22 @@ import tyro
 
 from azjax import games
 from azjax.arena import import_positions
-from azjax.data.importing import import_games, reasons
+from azjax.arena.teaching import make_teacher
+from azjax.commands.common import note
+from azjax.compilation_cache import enable_compilation_cache
+from azjax.data.importing import Teacher, import_games, reasons
+from azjax.games import Game, read_games
+from azjax.players import ExternalPlayer, load
 from azjax.remote import as_directory
 
 
 def import_games_command(
-    files: tyro.conf.Positional[tuple[str, ...]], /, *, to: str, game: str | None = None
+    files: tyro.conf.Positional[tuple[str, ...]],
+    /,
+    *,
+    to: str,
+    game: str | None = None,
+    teacher: str | None = None,
 ) -> None:
     """Store games of people and of other programs, to learn from and to query.
 
@@ -25,6 +35,8 @@ def import_games_command(
         to: the new directory, for `azjax train --learn-from` and `azjax data`.
         game: the game, whose options replace those in the files; needed for lines of
             moves and for solved positions.
+        teacher: a player whose moves and evaluations take the place of those of the
+            games, such as uci:stockfish?nodes=1000 or perfect.
     """
     if not files:
         raise ValueError("give at least one file of games")
@@ -36,8 +48,17 @@ def import_games_command(
     is_solved = {path.suffix.lower() == ".csv" for path in paths}
     if len(is_solved) > 1:
         raise ValueError("import games and solved positions to different directories")
+    if teacher is not None and is_solved == {True}:
+        raise ValueError("--teacher is for games; solved positions have their values")
     if is_solved == {False}:
-        found = import_games(paths, directory, made)
+        labels = None if teacher is None else _load_teacher(teacher, paths[0], made)
+        found = import_games(
+            paths,
+            directory,
+            made,
+            teacher=labels,
+            report=lambda positions: note(f"{positions:,} positions"),
+        )
     elif made is None:
         raise ValueError(f"give the game of the solved positions in {files[0]}: --game")
     else:
@@ -48,3 +69,25 @@ def import_games_command(
     )
     if found.left_out:
         print(f"left out: {reasons(found.left_out)}")
+
+
+def _load_teacher(spec: str, path: Path, game: Game | None) -> Teacher | None:
+    """Returns the teacher of a game, by default of that of the first game of a file;
+    None if the file has no games.
+
+    Raises:
+        ValueError: the player is unknown, or does not play this game, or is compiled.
+    """
+    enable_compilation_cache()
+    if game is None:
+        first = next(read_games(path), None)
+        if first is None:
+            return None
+        game, _ = first
+    player = load(spec, game)
+    if not isinstance(player, ExternalPlayer):
+        raise ValueError(
+            f"--teacher must be uci:COMMAND or perfect: {spec!r}; azjax reanalyze "
+            "searches stored games with alphazero:RUN"
+        )
+    return make_teacher(player)

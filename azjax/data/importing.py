@@ -5,7 +5,7 @@ import itertools
 import secrets
 import shutil
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -38,8 +38,28 @@ class Imported(NamedTuple):
     left_out: dict[str, int]
 
 
+class Labels(NamedTuple):
+    """What is known of the positions of a game, whose moves are numbered from 0.
+
+    policies: probabilities by action before each move.
+    values: expected results for player 0 before each move, in [-1, 1], then that after
+        the last; None where it is not known, also at the end.
+    """
+
+    policies: Sequence[Mapping[int, float]]
+    values: Sequence[float | None]
+
+
+Teacher = Callable[[Game, GameRecord], Labels]
+
+
 def import_games(
-    paths: Sequence[Path], directory: Path, game: Game | None = None
+    paths: Sequence[Path],
+    directory: Path,
+    game: Game | None = None,
+    *,
+    teacher: Teacher | None = None,
+    report: Callable[[int], None] = lambda positions: None,
 ) -> Imported:
     """Stores the games of files in `directory/games`, which `stored_files` reads.
 
@@ -50,10 +70,15 @@ def import_games(
     resignation or agreement. Games without result, forfeited games, and games whose
     stated result is not that of the rules are left out.
 
+    With a teacher, policy targets and values are the teacher's, and the regret is what
+    the move cost by its values.
+
     Args:
         paths: files that `azjax.games.read_games` reads.
         directory: must not exist; it is created with its content, or not at all.
         game: the game; by default that of the first file.
+        teacher: labels the games that are stored.
+        report: called with the number of positions so far, after some games each.
 
     Raises:
         ValueError: a file cannot be read, or has no game to store; or the directory
@@ -66,7 +91,8 @@ def import_games(
         if first is None:
             raise ValueError(f"no games in {', '.join(map(str, paths))}")
         made = first[0]
-        found = _write(partial / GAMES, made, itertools.chain([first], records))
+        records = itertools.chain([first], records)
+        found = _write(partial / GAMES, made, records, teacher, report)
         if not found.games:
             raise ValueError(f"no game can be stored: {reasons(found.left_out)}")
     return found
@@ -120,7 +146,11 @@ def _read(
 
 
 def _write(
-    directory: Path, game: Game, records: Iterable[tuple[Game, GameRecord]]
+    directory: Path,
+    game: Game,
+    records: Iterable[tuple[Game, GameRecord]],
+    teacher: Teacher | None,
+    report: Callable[[int], None],
 ) -> Imported:
     left_out: Counter[str] = Counter()
     num_games = num_positions = 0
@@ -129,11 +159,12 @@ def _write(
     with new_writer(directory, game, run) as writer:
         batches = _batches(records)
         for iteration, batch in enumerate(batches, 1):
-            rows = rows_of(game, batch, num_games, left_out)
+            rows = rows_of(game, batch, num_games, left_out, teacher)
             if len(rows.game):
                 num_games += len(np.unique(rows.game))
                 num_positions += len(rows.game)
                 writer.add(iteration, lambda rows=rows: rows)
+            report(num_positions)
         writer.flush()
     return Imported(game, num_games, num_positions, dict(left_out))
 
@@ -161,7 +192,11 @@ def _batches(
 
 
 def rows_of(
-    game: Game, records: Sequence[GameRecord], first_id: int, left_out: Counter[str]
+    game: Game,
+    records: Sequence[GameRecord],
+    first_id: int,
+    left_out: Counter[str],
+    teacher: Teacher | None = None,
 ) -> Rows:
     """Returns the positions of games, game by game.
 
@@ -170,6 +205,7 @@ def rows_of(
         records: at most `GAMES_AT_ONCE` games with legal moves.
         first_id: id of the first stored game.
         left_out: the games that are not stored are counted here, by reason.
+        teacher: labels the games.
     """
     lengths = [len(record.moves) for record in records]
     moves = np.full((GAMES_AT_ONCE, max(1, *lengths)), -1, np.int32)
@@ -190,10 +226,22 @@ def rows_of(
     place = row, number = np.nonzero(stored)  # game by game
     player = np.asarray(states.current_player).T[place]
     sign = (1 - 2 * player).astype(np.float32)
-    before, loss = _evaluations(records, results, moves.shape[1])
+    labels = [
+        (teacher or _labels)(game, record) if stored[index].any() else Labels((), ())
+        for index, record in enumerate(records)
+    ]
+    before, loss = _evaluations(labels, results, moves.shape[1])
     value = before[place] * sign + 0.0  # no -0.0
     regret = np.maximum(0, loss[place] * sign) + 0.0
-    is_target = regret <= MAX_LOSS
+    is_target = regret <= (MAX_LOSS if teacher is None else np.inf)
+    policies = [
+        labels[index].policies[at] if has_target else {}
+        for index, at, has_target in zip(
+            *(part.tolist() for part in (row, number, is_target)), strict=True
+        )
+    ]
+    actions = [action for policy in policies for action in policy]
+    probabilities = [share for policy in policies for share in policy.values()]
     terminated = number == np.array(lengths)[row] - 1
     result = results[row]
     ids = np.cumsum(stored.any(axis=1)) - 1
@@ -204,10 +252,10 @@ def rows_of(
         player=player,
         move=moves[place],
         state=np.swapaxes(pack_states(states, 2), 0, 1)[place],
-        policy_counts=is_target.astype(np.int64),
-        policy_actions=moves[place][is_target],
-        policy_probabilities=np.ones(is_target.sum(), np.float32),
-        policy_values=np.full(is_target.sum(), np.nan, np.float32),
+        policy_counts=np.array([len(policy) for policy in policies], np.int64),
+        policy_actions=np.array(actions, np.int32),
+        policy_probabilities=np.array(probabilities, np.float32),
+        policy_values=np.full(len(actions), np.nan, np.float32),
         value=value,
         draw_probability=np.where(result == 0, 1 - np.abs(value), 0),
         regret=regret,
@@ -217,24 +265,29 @@ def rows_of(
     )
 
 
+def _labels(game: Game, record: GameRecord) -> Labels:
+    """Returns the moves and the evaluations of a game as labels."""
+    del game
+    return Labels([{move: 1.0} for move in record.moves], (None, *record.values))
+
+
 def _evaluations(
-    records: Sequence[GameRecord], results: np.ndarray, length: int
+    labels: Sequence[Labels], results: np.ndarray, length: int
 ) -> tuple[np.ndarray, np.ndarray]:
     """Returns the expected result of player 0 before each move, and what the move cost
     player 0: `[GAMES_AT_ONCE, length]` float32.
 
-    The value before a move is that after the previous one; if it is not known, the
-    result of the game. A loss that is not known is 0.
+    A value that is not known is the result of the game, a loss that is not known 0.
 
     Args:
-        records: at most `GAMES_AT_ONCE` games.
+        labels: of at most `GAMES_AT_ONCE` games.
         results: `[GAMES_AT_ONCE]` float32; of player 0.
         length: of the longest game.
     """
-    after = np.full((GAMES_AT_ONCE, length), np.nan, np.float32)
-    for row, record in zip(after, records, strict=False):
-        row[: len(record.values)] = np.array(record.values, np.float32)  # NaN for None
-    before = np.pad(after[:, :-1], ((0, 0), (1, 0)), constant_values=np.nan)
+    values = np.full((GAMES_AT_ONCE, length + 1), np.nan, np.float32)
+    for row, label in zip(values, labels, strict=False):
+        row[: len(label.values)] = np.array(label.values, np.float32)  # NaN for None
+    before, after = values[:, :-1], values[:, 1:]
     loss = np.nan_to_num(before - after)
     return np.where(np.isnan(before), results[:, None], before), loss
 

@@ -1,8 +1,14 @@
+import pathlib
+import shlex
+import sys
+
 import pytest
 
-from azjax import cli
+from azjax import cli, games
 
 pytest.importorskip("duckdb")
+UCI_ENGINE = pathlib.Path(__file__).parents[1] / "players" / "uci_engine.py"
+CHESS = games.make("chess")
 PGN = '[Result "1-0"]\n\n1. f3 e5 1-0\n\n[Result "*"]\n\n1. d4 *\n'
 LINES = "a3 b2 c1 b3 b1 a1 c3 c2 a2\n"  # a draw
 
@@ -105,3 +111,51 @@ def test_solved_positions_that_cannot_be_imported_are_refused(
     [line] = capsys.readouterr().err.splitlines()
     assert message in line
     assert [path.name for path in tmp_path.iterdir()] == ["solved.csv"]
+
+
+def test_a_teacher_gives_policy_targets_and_values(tmp_path, capsys, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "games.pgn").write_text(PGN)
+    player = "uci:" + shlex.join([sys.executable, "-ISs", str(UCI_ENGINE)])
+    cli.main(["import-games", "games.pgn", "--to", "stored", "--teacher", player])
+    printed = capsys.readouterr()
+    assert printed.out.startswith("1 games of chess with 2 positions in stored\n")
+    assert printed.err == "azjax: 2 positions\n"
+    columns = "(value * 1000)::INT, (regret * 1000)::INT, policy_actions[1]"
+    cli.main(["data", "stored", f"SELECT {columns} FROM positions", "--csv"])
+    found = capsys.readouterr().out.splitlines()[1:]
+    # Each player sees 20 centipawns for itself; the engine moves its king's knight.
+    first = CHESS.init()
+    after = CHESS.step(first, CHESS.text_to_action(first, "f2f3"))
+    knight, answer = (
+        CHESS.text_to_action(state, text)
+        for state, text in ((first, "g1f3"), (after, "g8f6"))
+    )
+    assert sorted(found) == [f"58,0,{answer}", f"58,115,{knight}"]
+
+
+@pytest.mark.parametrize(
+    ("file", "teacher", "message"),
+    [
+        ("moves.txt", "random", "--teacher must be uci:COMMAND or perfect: 'random'"),
+        ("moves.txt", "missing", "unknown player 'missing'"),
+        ("solved.csv", "perfect", "--teacher is for games; solved positions have"),
+        ("missing.pgn", "perfect", "missing.pgn: No such file"),
+        ("empty.pgn", "perfect", "no games in"),
+    ],
+)
+def test_a_teacher_that_cannot_label_is_refused(
+    file, teacher, message, tmp_path, capsys
+):
+    (tmp_path / "moves.txt").write_text(LINES)
+    (tmp_path / "empty.pgn").write_text("")
+    (tmp_path / "solved.csv").write_text("moves,q0\n1,0\n")
+    options = ["--to", str(tmp_path / "stored"), "--teacher", teacher]
+    if not file.endswith(".pgn"):
+        options += ["--game", "tic_tac_toe"]
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["import-games", str(tmp_path / file), *options])
+    assert ended.value.code == 2
+    [line] = capsys.readouterr().err.splitlines()
+    assert message in line
+    assert not (tmp_path / "stored").exists()

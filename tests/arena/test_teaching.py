@@ -1,0 +1,116 @@
+import numpy as np
+import pytest
+
+from azjax import games
+from azjax.arena.teaching import make_teacher
+from azjax.data import import_games, read_games, stored_files
+from azjax.games import GameRecord
+from azjax.games.host import legal_actions
+from azjax.players import ForfeitError
+from azjax.players.session import MoveDecision
+
+pytest.importorskip("pyarrow")
+GAME = games.make("tic_tac_toe")
+NAMES = ("a", "b")
+WON, DRAWN = [0, 3, 1, 4, 2], [0, 4, 8, 1, 7, 6, 2, 5, 3]
+RECORDS = [
+    GameRecord(NAMES, WON, 1, "", values=[0.5] * 5),
+    GameRecord(NAMES, [4, 0], None, ""),
+    GameRecord(NAMES, DRAWN, 0, "", opening_moves=6),
+    GameRecord(NAMES, [4, 0, 1], -1, "resigned"),
+]
+
+
+class Teacher:
+    """Chooses the last legal move; values are those of `value_of`, for the player to
+    move."""
+
+    def __init__(self, value_of, policy_of=None):
+        self.value_of, self.policy_of = value_of, policy_of
+        self.asked, self.closed = [], 0
+
+    def start_session(self, game, seed):
+        return self
+
+    def choose(self, state, moves):
+        self.asked.append(list(moves))
+        policy = self.policy_of and self.policy_of(state)
+        action = legal_actions(GAME, state)[-1]
+        return MoveDecision(action, policy, self.value_of(len(moves)))
+
+    def close(self):
+        self.closed += 1
+
+
+def taught(directory, player, records=RECORDS):
+    path = directory / "games.jsonl"
+    path.write_text(GAME.record_format.write(GAME, records))
+    import_games([path], directory / "stored", teacher=make_teacher(player))
+    [files] = stored_files([str(directory / "stored")], GAME)
+    [found] = read_games(files, GAME)
+    return found.rows
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    player = Teacher(lambda count: (count + 1) / 16)
+    return taught(tmp_path_factory.mktemp("taught"), player), player
+
+
+def test_the_teacher_sees_the_positions_that_are_stored(stored):
+    _, player = stored
+    assert player.asked == [
+        *(WON[:count] for count in range(5)),
+        *(DRAWN[:count] for count in range(6, 9)),
+        *([4, 0, 1][:count] for count in range(3)),
+    ]
+    assert player.closed == 3
+
+
+def test_the_targets_are_the_moves_of_the_teacher(stored):
+    rows, _ = stored
+    np.testing.assert_array_equal(rows.policy_counts, 1)
+    np.testing.assert_array_equal(rows.policy_probabilities, 1)
+    last = [8, 8, 8, 8, 8, 5, 5, 3, 8, 8, 8]
+    np.testing.assert_array_equal(rows.policy_actions, last)
+    assert list(rows.move) == [*WON, *DRAWN[6:], 4, 0, 1]
+
+
+def test_the_values_are_those_of_the_teacher(stored):
+    rows, _ = stored
+    counts = np.array([0, 1, 2, 3, 4, 6, 7, 8, 0, 1, 2])
+    np.testing.assert_array_equal(rows.value, (counts + 1) / 16)
+    # The value is lost, and that of the opponent after the move; the last moves: a
+    # win, a draw, and a move before a resignation.
+    regret = (counts + 1) / 16 + (counts + 2) / 16
+    regret[[4, 7, 10]] = 0, 9 / 16, 0
+    np.testing.assert_allclose(rows.regret, regret)
+
+
+def test_a_policy_of_the_teacher_is_the_target(tmp_path):
+    def uniform(state):
+        policy = np.zeros(9, np.float32)
+        policy[legal_actions(GAME, state)] = 1 / len(legal_actions(GAME, state))
+        return policy
+
+    rows = taught(tmp_path, Teacher(lambda count: 0.0, uniform), RECORDS[:1])
+    np.testing.assert_array_equal(rows.policy_counts, [9, 8, 7, 6, 5])
+    assert rows.policy_actions[-5:].tolist() == [2, 5, 6, 7, 8]
+    np.testing.assert_allclose(rows.policy_probabilities[-5:], 0.2)
+
+
+def test_a_teacher_without_evaluations_is_refused_and_nothing_is_written(tmp_path):
+    player = Teacher(lambda count: None)
+    with pytest.raises(ValueError, match="the teacher gives no evaluations"):
+        taught(tmp_path, player)
+    assert [path.name for path in tmp_path.iterdir()] == ["games.jsonl"]
+    assert player.closed == 1
+
+
+def test_a_teacher_that_fails_is_named(tmp_path):
+    def fail(count):
+        raise ForfeitError("stopped answering")
+
+    with pytest.raises(ValueError, match="the teacher failed: stopped answering"):
+        taught(tmp_path, Teacher(fail))
+    assert [path.name for path in tmp_path.iterdir()] == ["games.jsonl"]
