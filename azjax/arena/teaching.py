@@ -1,6 +1,7 @@
 """Labels of games by another player, to learn from."""
 
 import contextlib
+from collections.abc import Iterator
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from azjax.games.host import first_state, next_state, rewards
 from azjax.players.session import (
     ExternalPlayer,
     ForfeitError,
+    MoveDecision,
     PlayerSession,
     choose_legal,
     start_session,
@@ -17,44 +19,59 @@ from azjax.players.session import (
 
 
 def make_teacher(player: ExternalPlayer) -> Teacher:
-    """Returns the function that labels the positions of a game, except the random
-    opening ones, with a player's moves and evaluations.
+    """Returns a function that labels a game with a player's moves and evaluations.
 
-    The policy is the player's, or, if it gives none, the move that it chooses. The
-    value after the last move is the result if the rules end the game there.
+    The policy of a position is the player's, or, if it gives none, the move that it
+    chooses. Random opening moves get no labels. The value after the last move is the
+    result if the rules end the game there, else another evaluation.
 
-    It raises ValueError if the player does not start or answer, makes an illegal move,
-    or gives no evaluation.
+    The function raises ValueError if the player does not start or answer, makes an
+    illegal move, or gives no evaluation.
     """
 
     def label(game: Game, record: GameRecord) -> Labels:
+        policies: list[dict[int, float]] = [{}] * record.opening_moves
+        values: list[float | None] = [None] * record.opening_moves
         try:
             with contextlib.closing(start_session(player, game, seed=0)) as session:
-                return _labels(session, game, record)
+                for policy, value in _asked(session, game, record):
+                    policies.append(policy)
+                    values.append(value)
         except ForfeitError as error:
-            raise ValueError(f"the teacher failed: {error}") from error
+            first, second = record.names
+            raise ValueError(
+                f"the teacher failed at move {len(policies) + 1} of a game of {first} "
+                f"against {second}: {error}"
+            ) from error
+        return Labels(policies, values)
 
     return label
 
 
-def _labels(session: PlayerSession, game: Game, record: GameRecord) -> Labels:
-    policies: list[dict[int, float]] = []
-    values: list[float | None] = []
+def _asked(
+    session: PlayerSession, game: Game, record: GameRecord
+) -> Iterator[tuple[dict[int, float], float]]:
+    """Yields policy and value, for player 0, of each position after the random opening
+    moves, the last one included."""
     state = first_state(game)
-    for number, move in enumerate(record.moves):
-        policy, value = {}, None
-        if number >= record.opening_moves:
+    for number in range(len(record.moves) + 1):
+        if state.terminated:
+            yield {}, rewards(game, state)[0]
+        elif number >= record.opening_moves:
             decision = choose_legal(session, game, state, record.moves[:number])
             if decision.value is None:
-                raise ValueError("the teacher gives no evaluations of positions")
-            policy = {decision.action: 1.0}
-            if decision.policy is not None:
-                actions = np.flatnonzero(decision.policy)
-                shares = decision.policy[actions]
-                policy = dict(zip(actions.tolist(), shares.tolist(), strict=True))
-            value = decision.value * (1 - 2 * int(state.current_player))
-        policies.append(policy)
-        values.append(value)
-        state = next_state(game, state, move)
-    values.append(rewards(game, state)[0] if state.terminated else None)
-    return Labels(policies, values)
+                raise ForfeitError("it gives no evaluation")
+            yield (
+                _policy(decision),
+                decision.value * (1 - 2 * int(state.current_player)),
+            )
+        if number < len(record.moves):
+            state = next_state(game, state, record.moves[number])
+
+
+def _policy(decision: MoveDecision) -> dict[int, float]:
+    if decision.policy is None:
+        return {decision.action: 1.0}
+    actions = np.flatnonzero(decision.policy)
+    shares = decision.policy[actions]
+    return dict(zip(actions.tolist(), shares.tolist(), strict=True))

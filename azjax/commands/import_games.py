@@ -1,5 +1,6 @@
 """`azjax import-games`: stores games of people and of other programs to learn from."""
 
+import functools
 from pathlib import Path
 
 import tyro
@@ -10,8 +11,8 @@ from azjax.arena.teaching import make_teacher
 from azjax.commands.common import note
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.data.importing import Teacher, import_games, reasons
-from azjax.games import Game, read_games
-from azjax.players import ExternalPlayer, load
+from azjax.games import Game
+from azjax.players import PerfectPlayer, UciPlayer, load
 from azjax.remote import as_directory
 
 
@@ -43,6 +44,7 @@ def import_games_command(
     directory = as_directory(to)
     if not isinstance(directory, Path):
         raise ValueError(f"--to must be a directory on this machine: {to}")
+    enable_compilation_cache()
     made = None if game is None else games.make(game)
     paths = [Path(name) for name in files]
     is_solved = {path.suffix.lower() == ".csv" for path in paths}
@@ -51,12 +53,11 @@ def import_games_command(
     if teacher is not None and is_solved == {True}:
         raise ValueError("--teacher is for games; solved positions have their values")
     if is_solved == {False}:
-        labels = None if teacher is None else _load_teacher(teacher, paths[0], made)
         found = import_games(
             paths,
             directory,
             made,
-            teacher=labels,
+            teacher=None if teacher is None else _teacher(teacher),
             report=lambda positions: note(f"{positions:,} positions"),
         )
     elif made is None:
@@ -71,23 +72,18 @@ def import_games_command(
         print(f"left out: {reasons(found.left_out)}")
 
 
-def _load_teacher(spec: str, path: Path, game: Game | None) -> Teacher | None:
-    """Returns the teacher of a game, by default of that of the first game of a file;
-    None if the file has no games.
+def _teacher(spec: str) -> Teacher:
+    """Returns the function by which a player labels games; it raises ValueError if the
+    player is unknown, or cannot label games of this kind."""
 
-    Raises:
-        ValueError: the player is unknown, or does not play this game, or is compiled.
-    """
-    enable_compilation_cache()
-    if game is None:
-        first = next(read_games(path), None)
-        if first is None:
-            return None
-        game, _ = first
-    player = load(spec, game)
-    if not isinstance(player, ExternalPlayer):
-        raise ValueError(
-            f"--teacher must be uci:COMMAND or perfect: {spec!r}; azjax reanalyze "
-            "searches stored games with alphazero:RUN"
-        )
-    return make_teacher(player)
+    @functools.cache
+    def of(game: Game) -> Teacher:
+        player = load(spec, game)
+        if not isinstance(player, UciPlayer | PerfectPlayer):
+            raise ValueError(
+                f"--teacher must be uci:COMMAND or perfect: {spec!r}; azjax reanalyze "
+                "searches stored games with alphazero:RUN"
+            )
+        return make_teacher(player)
+
+    return lambda game, record: of(game)(game, record)

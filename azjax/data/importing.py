@@ -43,7 +43,7 @@ class Labels(NamedTuple):
 
     policies: probabilities by action before each move.
     values: expected results for player 0 before each move, in [-1, 1], then that after
-        the last; None where it is not known, also at the end.
+        the last; None, or left out at the end, where it is not known.
     """
 
     policies: Sequence[Mapping[int, float]]
@@ -70,15 +70,15 @@ def import_games(
     resignation or agreement. Games without result, forfeited games, and games whose
     stated result is not that of the rules are left out.
 
-    With a teacher, policy targets and values are the teacher's, and the regret is what
-    the move cost by its values.
+    With a teacher, policy targets, values and, by its values, regrets are the
+    teacher's, and a position is as probably drawn as its value allows.
 
     Args:
         paths: files that `azjax.games.read_games` reads.
         directory: must not exist; it is created with its content, or not at all.
         game: the game; by default that of the first file.
         teacher: labels the games that are stored.
-        report: called with the number of positions so far, after some games each.
+        report: called after each batch of games, with the number of positions so far.
 
     Raises:
         ValueError: a file cannot be read, or has no game to store; or the directory
@@ -227,23 +227,27 @@ def rows_of(
     player = np.asarray(states.current_player).T[place]
     sign = (1 - 2 * player).astype(np.float32)
     labels = [
-        (teacher or _labels)(game, record) if stored[index].any() else Labels((), ())
+        (teacher or _own_labels)(game, record)
+        if stored[index].any()
+        else Labels((), ())
         for index, record in enumerate(records)
     ]
     before, loss = _evaluations(labels, results, moves.shape[1])
     value = before[place] * sign + 0.0  # no -0.0
     regret = np.maximum(0, loss[place] * sign) + 0.0
-    is_target = regret <= (MAX_LOSS if teacher is None else np.inf)
-    policies = [
-        labels[index].policies[at] if has_target else {}
-        for index, at, has_target in zip(
-            *(part.tolist() for part in (row, number, is_target)), strict=True
-        )
-    ]
+    result = results[row]
+    may_be_drawn = np.ones(len(row), bool)
+    policies = [labels[i].policies[at] for i, at in np.argwhere(stored).tolist()]
+    if teacher is None:
+        may_be_drawn = result == 0
+        is_target = (regret <= MAX_LOSS).tolist()
+        policies = [
+            policy if kept else {}
+            for policy, kept in zip(policies, is_target, strict=True)
+        ]
     actions = [action for policy in policies for action in policy]
     probabilities = [share for policy in policies for share in policy.values()]
     terminated = number == np.array(lengths)[row] - 1
-    result = results[row]
     ids = np.cumsum(stored.any(axis=1)) - 1
     openings = np.array([record.opening_moves for record in records])
     return Rows(
@@ -257,7 +261,7 @@ def rows_of(
         policy_probabilities=np.array(probabilities, np.float32),
         policy_values=np.full(len(actions), np.nan, np.float32),
         value=value,
-        draw_probability=np.where(result == 0, 1 - np.abs(value), 0),
+        draw_probability=np.where(may_be_drawn, 1 - np.abs(value), 0),
         regret=regret,
         reward=np.where(terminated, result * sign, 0) + 0.0,
         terminated=terminated,
@@ -265,7 +269,7 @@ def rows_of(
     )
 
 
-def _labels(game: Game, record: GameRecord) -> Labels:
+def _own_labels(game: Game, record: GameRecord) -> Labels:
     """Returns the moves and the evaluations of a game as labels."""
     del game
     return Labels([{move: 1.0} for move in record.moves], (None, *record.values))

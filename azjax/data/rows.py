@@ -39,7 +39,7 @@ class Rows(NamedTuple):
     value: `[N]` float32; the search's value for the player to move.
     draw_probability: `[N]` float32; the network's.
     regret: `[N]` float32; how much lower the search values the move than its best move;
-        of an imported game with evaluations, what the move cost.
+        of an imported game with evaluations or a teacher, what the move cost.
     reward: `[N]` float32; to the player who moved.
     terminated: `[N]` bool; whether the move ended the game.
     simulations: `[N]` int32; of the search.

@@ -62,7 +62,7 @@ def test_the_teacher_sees_the_positions_that_are_stored(stored):
     assert player.asked == [
         *(WON[:count] for count in range(5)),
         *(DRAWN[:count] for count in range(6, 9)),
-        *([4, 0, 1][:count] for count in range(3)),
+        *([4, 0, 1][:count] for count in range(4)),
     ]
     assert player.closed == 3
 
@@ -80,11 +80,13 @@ def test_the_values_are_those_of_the_teacher(stored):
     rows, _ = stored
     counts = np.array([0, 1, 2, 3, 4, 6, 7, 8, 0, 1, 2])
     np.testing.assert_array_equal(rows.value, (counts + 1) / 16)
-    # The value is lost, and that of the opponent after the move; the last moves: a
-    # win, a draw, and a move before a resignation.
+    # The value is lost, and that of the opponent after the move; a win and a draw end
+    # the first two games.
     regret = (counts + 1) / 16 + (counts + 2) / 16
-    regret[[4, 7, 10]] = 0, 9 / 16, 0
+    regret[[4, 7]] = 0, 9 / 16
     np.testing.assert_allclose(rows.regret, regret)
+    np.testing.assert_allclose(rows.draw_probability, 1 - rows.value)
+    assert rows.reward[rows.terminated].tolist() == [1, 0, -1]
 
 
 def test_a_policy_of_the_teacher_is_the_target(tmp_path):
@@ -101,7 +103,7 @@ def test_a_policy_of_the_teacher_is_the_target(tmp_path):
 
 def test_a_teacher_without_evaluations_is_refused_and_nothing_is_written(tmp_path):
     player = Teacher(lambda count: None)
-    with pytest.raises(ValueError, match="the teacher gives no evaluations"):
+    with pytest.raises(ValueError, match="it gives no evaluation"):
         taught(tmp_path, player)
     assert [path.name for path in tmp_path.iterdir()] == ["games.jsonl"]
     assert player.closed == 1
@@ -109,8 +111,11 @@ def test_a_teacher_without_evaluations_is_refused_and_nothing_is_written(tmp_pat
 
 def test_a_teacher_that_fails_is_named(tmp_path):
     def fail(count):
-        raise ForfeitError("stopped answering")
+        if count == 2:
+            raise ForfeitError("stopped answering")
+        return 0.0
 
-    with pytest.raises(ValueError, match="the teacher failed: stopped answering"):
+    message = "failed at move 3 of a game of a against b: stopped answering"
+    with pytest.raises(ValueError, match=message):
         taught(tmp_path, Teacher(fail))
     assert [path.name for path in tmp_path.iterdir()] == ["games.jsonl"]
