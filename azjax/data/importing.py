@@ -212,17 +212,7 @@ def rows_of(
     for row, record in zip(moves, records, strict=False):
         row[: len(record.moves)] = record.moves
     states, last = _replayed(game, moves)
-    rewards = np.asarray(_rewards(game, last))[:, 0]
-    stored = np.zeros(moves.shape, bool)
-    results = np.zeros(len(moves), np.float32)
-    for index, record in enumerate(records):
-        is_over = bool(np.asarray(last.terminated)[index])
-        reason = _reason(record, rewards[index] if is_over else None)
-        if reason:
-            left_out[reason] += 1
-        else:
-            stored[index, record.opening_moves : lengths[index]] = True
-            results[index] = record.result or 0
+    stored, results = _stored(game, records, last, moves.shape, left_out)
     place = row, number = np.nonzero(stored)  # game by game
     player = np.asarray(states.current_player).T[place]
     sign = (1 - 2 * player).astype(np.float32)
@@ -240,11 +230,8 @@ def rows_of(
     policies = [labels[i].policies[at] for i, at in np.argwhere(stored).tolist()]
     if teacher is None:
         may_be_drawn = result == 0
-        is_target = (regret <= MAX_LOSS).tolist()
-        policies = [
-            policy if kept else {}
-            for policy, kept in zip(policies, is_target, strict=True)
-        ]
+        for at in np.flatnonzero(regret > MAX_LOSS):
+            policies[at] = {}
     actions = [action for policy in policies for action in policy]
     probabilities = [share for policy in policies for share in policy.values()]
     terminated = number == np.array(lengths)[row] - 1
@@ -267,6 +254,36 @@ def rows_of(
         terminated=terminated,
         simulations=np.zeros(len(row), np.int32),
     )
+
+
+def _stored(
+    game: Game,
+    records: Sequence[GameRecord],
+    last: State,
+    shape: tuple[int, ...],
+    left_out: Counter[str],
+) -> tuple[np.ndarray, np.ndarray]:
+    """Returns `[G, L]` bool, whether a move is stored, and `[G]` float32, the results
+    of the games for player 0.
+
+    Args:
+        game: the game.
+        records: at most G games.
+        last: their last positions, leaves `[G, ...]`.
+        shape: G and L, moves of the longest game.
+        left_out: the games that are not stored are counted here, by reason.
+    """
+    rewards = np.asarray(_rewards(game, last))[:, 0]
+    stored, results = np.zeros(shape, bool), np.zeros(shape[0], np.float32)
+    for index, record in enumerate(records):
+        is_over = bool(np.asarray(last.terminated)[index])
+        reason = _reason(record, rewards[index] if is_over else None)
+        if reason:
+            left_out[reason] += 1
+        else:
+            stored[index, record.opening_moves : len(record.moves)] = True
+            results[index] = record.result or 0
+    return stored, results
 
 
 def _own_labels(game: Game, record: GameRecord) -> Labels:
