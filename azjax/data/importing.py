@@ -41,7 +41,7 @@ class Imported(NamedTuple):
 class Labels(NamedTuple):
     """What is known of the positions of a game, whose moves are numbered from 0.
 
-    policies: probabilities by action before each move.
+    policies: probabilities by action before each move, and, if known, after the last.
     values: expected results for player 0 before each move, in [-1, 1], then that after
         the last; None, or left out at the end, where it is not known.
     """
@@ -216,11 +216,10 @@ def rows_of(
     place = row, number = np.nonzero(stored)  # game by game
     player = np.asarray(states.current_player).T[place]
     sign = (1 - 2 * player).astype(np.float32)
+    label = teacher or _own_labels
     labels = [
-        (teacher or _own_labels)(game, record)
-        if stored[index].any()
-        else Labels((), ())
-        for index, record in enumerate(records)
+        label(game, record) if is_stored.any() else Labels((), ())
+        for record, is_stored in zip(records, stored, strict=False)
     ]
     before, loss = _evaluations(labels, results, moves.shape[1])
     value = before[place] * sign + 0.0  # no -0.0
