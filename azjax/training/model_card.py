@@ -108,7 +108,7 @@ def _settings(config: TrainConfig) -> Iterator[tuple[str, str]]:
         yield "initial weights", PurePath(config.initial_player).name
     if config.learn_from:
         names = (PurePath(source).name for source in config.learn_from)
-        yield "learnt from stored games of", ", ".join(names)
+        yield "learned from stored games of", ", ".join(names)
         stored = config.stored_slots / config.self_play.num_games
         yield "fraction of stored games", f"{stored:g}"
     if config.notes:

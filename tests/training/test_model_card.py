@@ -64,7 +64,7 @@ def test_a_card_states_the_sources_and_the_fraction_of_stored_games(run):
     settings = config.to_json() | {"format": VERSION}
     (run / "config.json").write_text(json.dumps(settings))
     card = model_card(run)
-    assert "| learnt from stored games of | a, b |" in card
+    assert "| learned from stored games of | a, b |" in card
     assert "| fraction of stored games | 0.25 |" in card
     assert "| notes | games of a club |" in card
 
