@@ -29,7 +29,7 @@ WRITTEN = [  # in blocks of commands of all pages, without their comments
     re.split(r"\s{2,}|\s[#&]", line)[0]
     for page in PAGES
     for block in re.findall(r"```(?:sh)?\n(.*?)```", page.read_text(), re.DOTALL)
-    for line in block.replace("\\\n", " ").splitlines()
+    for line in re.sub(r"\s*\\\n\s*", " ", block).splitlines()
     if line.startswith("azjax ")
 ]
 LOCAL = GUIDE[GUIDE.index("## Try it") : GUIDE.index("## One machine with")]
