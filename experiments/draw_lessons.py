@@ -3,7 +3,7 @@
 python experiments/draw_lessons.py --directory docs/images
 
 The pretrained player of Connect Four searches one position by PUCT, without noise. The
-network prefers a move that only draws; the search finds the winning one.
+network prefers a move that only draws; the search finds one that wins.
 """
 
 import dataclasses
@@ -21,7 +21,7 @@ from azjax.games.host import first_state, next_state
 from azjax.players import Analysis, Branches
 
 GAME = "connect_four"
-MOVES = "7 4 4 5"
+MOVES = "2 1 5 5 5 2"
 SIMULATIONS = (8, 16, 32, 64, 128, 200, 400, 800)
 DRAWN = 200  # simulations of the pictures of one search
 NODES = 28  # of the tree

@@ -18,6 +18,7 @@ from azjax import games, players
 from azjax.play.web_export import export_web
 
 WIDTH, HEIGHT = 1100, 900  # pixels
+TIMEOUT = 60_000  # ms, for example where the search has no such line
 
 
 @dataclasses.dataclass(frozen=True)
@@ -36,7 +37,7 @@ class Options:
     run: str = "pretrained"
     game: str = "connect_four"
     moves: str = "3-2-6-2-1-4-6-0-4-5"
-    line: str = "5"
+    line: str = "3"
     chromium: str | None = shutil.which("chromium")
 
 
@@ -46,6 +47,7 @@ def main(options: Options) -> None:
     with tempfile.TemporaryDirectory() as directory:
         export_web(trained, Path(directory), name="AlphaZero")
         with served(Path(directory)) as url, browser_page(options.chromium) as page:
+            page.set_default_timeout(TIMEOUT)
             page.set_viewport_size({"width": WIDTH, "height": HEIGHT})
             page.emulate_media(reduced_motion="reduce")
             page.goto(f"{url}/index.html#you=0&moves={options.moves}")
@@ -56,6 +58,7 @@ def main(options: Options) -> None:
             page.locator(".side > [aria-label=Settings]").evaluate(
                 "card => { card.hidden = true; }"
             )
+            page.evaluate("scrollTo(0, 0)")  # The board follows when the page scrolls.
             page.locator("main").screenshot(path=options.file)
 
 

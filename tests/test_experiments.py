@@ -371,10 +371,10 @@ def test_the_pictures_of_a_search_are_drawn(tmp_path):
         [float(number) for number in re.search(r"\[([^\]]+)", line)[1].split()]
         for line in output.splitlines()
     ]
-    # As docs/alphazero.md tells it: the network prefers column 3, and the search finds
-    # the winning column 2.
-    assert np.argmax(prior) == 2
-    assert [np.argmax(visits) for visits in searches[-3:]] == [1, 1, 1]
+    # As docs/alphazero.md tells it: the network prefers column 5, and the search finds
+    # that column 4 wins.
+    assert np.argmax(prior) == 4
+    assert [np.argmax(visits) for visits in searches[-3:]] == [3, 3, 3]
 
 
 @pytest.mark.slow
