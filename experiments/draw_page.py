@@ -18,7 +18,7 @@ from azjax import games, players
 from azjax.play.web_export import export_web
 
 WIDTH, HEIGHT = 1100, 900  # pixels
-TIMEOUT = 60_000  # ms, for example where the search has no such line
+TIMEOUT = 60_000  # ms; ends the wait if the search has no such line
 
 
 @dataclasses.dataclass(frozen=True)
