@@ -16,7 +16,7 @@ from azjax.play.page_files import browser_games, page_files
 from azjax.play.web_export import export_web, halved, site
 from azjax.search import AlphaZeroConfig, GumbelConfig
 
-LARGEST_SITE = 5_000_000
+LARGEST_SITE = 6_000_000
 
 
 @pytest.fixture(scope="module", params=browser_games())
