@@ -100,7 +100,10 @@ def _settings(config: TrainConfig) -> Iterator[tuple[str, str]]:
     yield "game", config.game
     heads, dtype = config.network.heads, config.network.dtype
     name = TRUNKS.name_of(trunk)
-    yield "network", f"trunk {name}: {shape}; heads: {heads}; trained in {dtype}"
+    length = config.network.line_length
+    planes = f"planes of the cells that complete {length} in a row; " if length else ""
+    network = f"trunk {name}: {shape}; {planes}heads: {heads}; trained in {dtype}"
+    yield "network", network
     yield "search", f"{config.search.algorithm}, {_simulations(config)} simulations"
     yield "seed", str(config.seed)
     # Only the names of directories: a card says nothing about the machine.

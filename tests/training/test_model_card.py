@@ -69,6 +69,15 @@ def test_a_card_states_the_sources_and_the_fraction_of_stored_games(run):
     assert "| notes | games of a club |" in card
 
 
+def test_a_card_states_the_line_planes_of_the_network(run):
+    planes = "planes of the cells that complete 4 in a row"
+    assert planes not in model_card(run)
+    config = preset("cpu", "connect_four", iterations=9)
+    settings = config.to_json() | {"format": VERSION}
+    (run / "config.json").write_text(json.dumps(settings))
+    assert planes in model_card(run)
+
+
 def test_a_run_without_an_evaluation_has_no_card(run):
     (run / "metrics.jsonl").write_text("")
     with pytest.raises(ValueError, match="has no evaluation"):
