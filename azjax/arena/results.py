@@ -84,6 +84,16 @@ class MatchResult:
         return 1 + self.results.reshape(-1, 2).sum(axis=1) / 2
 
     @property
+    def by_opening(self) -> WinDrawLoss:
+        """The numbers of openings from which `player` scored more, as much as and less
+        than the opponent, with both colors together.
+
+        Strong players share openings that decide the game, which bring the score
+        nearer to 1/2.
+        """
+        return _count(np.sign(self.pair_points - 1))
+
+    @property
     def distinct_pairs(self) -> int:
         """The number of different pairs of games."""
         pairs = self.moves.reshape(-1, 2 * self.moves.shape[1])

@@ -79,6 +79,7 @@ def to_json(tournament: Tournament, table: list[Standing]) -> dict[str, Any]:
                 "interval": list(match.interval),
                 "as_first": list(match.as_first),
                 "as_second": list(match.as_second),
+                "by_opening": list(match.by_opening),
                 "repeated": match.repeated,
                 "forfeits": list(match.forfeits),
             }

@@ -59,12 +59,16 @@ def _percent(tournament: Tournament, player: Standing, opponent: Standing) -> st
 
 
 def print_match(console: Console, name: str, opponent: str, match: MatchResult) -> None:
-    """Prints the result of a match with the 95% interval of its score, and its first
-    forfeits."""
+    """Prints the result of a match with the 95% interval of its score, the openings
+    won, and its first forfeits."""
     low, high = (100 * end for end in match.interval)
     interval = f"95% interval {low:.1f} to {high:.1f}"
     text = f"{name} against {opponent}: {score_text(match.total)}, {interval}"
     print_line(console, text)
+    if match.opening_moves:
+        won, shared, lost = match.by_opening
+        text = f"{won} won, {shared} shared, {lost} lost"
+        print_line(console, f"  openings, both colors together: {text}")
     games = match.game_records((name, opponent))
     forfeits = [ended for ended in games if ended.is_forfeit]
     for ended in forfeits[:_FORFEITS_SHOWN]:

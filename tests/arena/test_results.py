@@ -45,6 +45,12 @@ def test_results_are_counted_by_color_and_by_opening():
     assert match.as_second == arena.WinDrawLoss(0, 1, 1)
     assert match.total == arena.WinDrawLoss(1, 1, 2)
     assert match.pair_points.tolist() == [1.5, 0]
+    assert match.by_opening == arena.WinDrawLoss(1, 0, 1)
+
+
+def test_an_opening_that_both_players_win_once_is_shared():
+    match = result([[0]] * 8, [1, -1, -1, 1, 0, 0, 1, 0])
+    assert match.by_opening == arena.WinDrawLoss(1, 3, 0)
 
 
 def test_repeated_is_the_fraction_of_repeated_games():

@@ -71,6 +71,7 @@ def test_a_tournament_is_printed_and_saved(tmp_path, capsys, engine):
     for part in (
         "random against network:pretrained: ",
         "random against engine: 100.0% (8 won, 0 drawn, 0 lost)",
+        "openings, both colors together: 4 won, 0 shared, 0 lost",
         "  engine forfeits a game: the engine died",
         "and 5 more games were forfeited",
         "tic_tac_toe, 16 games each: ratings, random at 500",
@@ -97,6 +98,7 @@ def test_json_output_is_one_object(capsys):
     assert first["wins"] == second["losses"]
     (match,) = found["matches"]
     assert match["games"] == sum(match["as_first"]) + sum(match["as_second"]) == 8
+    assert sum(match["by_opening"]) == 4
 
 
 def test_the_same_seed_gives_the_same_tournament(capsys):
