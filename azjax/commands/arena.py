@@ -298,6 +298,7 @@ def _test(settings: ArenaSettings, test: Sprt) -> dict[str, Any]:
         **dataclasses.asdict(test),
         **total._asdict(),
         "score": total.score,
+        "by_opening": list(result.match.by_opening),
         "repeated": result.match.repeated,
         "is_interrupted": is_interrupted,
     }

@@ -119,6 +119,7 @@ def test_a_sequential_test_ends_with_a_verdict(tmp_path, capsys):
     assert results["verdict"] == "stronger"
     games = results["wins"] + results["draws"] + results["losses"]
     assert games < 2000
+    assert 2 * sum(results["by_opening"]) == games
     assert len(list(read_games(tmp_path / "test" / "games.jsonl"))) == games
 
 
