@@ -88,8 +88,8 @@ class MatchResult:
         """The numbers of openings from which `player` scored more, as much as and less
         than the opponent, with both colors together.
 
-        Strong players share openings that decide the game, which bring the score
-        nearer to 1/2.
+        Two strong players share an opening that decides the game, which brings the
+        score nearer to 1/2.
         """
         return _count(np.sign(self.pair_points - 1))
 
