@@ -101,10 +101,20 @@ def load(spec: str, game: Game | None = None, parts: Parts | None = None) -> Any
     needs_argument = kind is not None and ":" in kind.form
     if kind is None or bool(colon) != needs_argument or bool(colon) != bool(argument):
         forms = ", ".join(kind.form for kind in PLAYER_KINDS.values())
-        close = did_you_mean(name, PLAYER_KINDS) if kind is None else ""
-        raise ValueError(f"unknown player {spec!r}; players are {forms}{close}")
+        raise ValueError(f"unknown player {spec!r}; players are {forms}{_meant(spec)}")
     settings = parse_settings(spec, query, kind.settings)
     return kind.build(PlayerSpec(spec, name, argument, settings, parts), game)
+
+
+def _meant(spec: str) -> str:
+    """Returns what an unknown player string may stand for, for the error."""
+    run = spec.partition("?")[0]
+    name = run.partition(":")[0]
+    if name in PLAYER_KINDS:
+        return ""
+    if run == PRETRAINED or os.path.isdir(run):
+        return f"; did you mean {f'alphazero:{spec}'!r}?"
+    return did_you_mean(name, PLAYER_KINDS)
 
 
 def load_compiled(

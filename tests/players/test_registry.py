@@ -1,4 +1,5 @@
 import dataclasses
+import re
 
 import chex
 import pytest
@@ -118,6 +119,14 @@ def test_an_unknown_player_error_lists_all_forms(spec):
     for form in "random", "minimax:DEPTH", "mcts:N", "network:RUN", "alphazero:RUN":
         assert f"{form}, " in str(error.value)
     assert "\n" not in str(error.value)
+
+
+@pytest.mark.parametrize("spec", ["pretrained", "pretrained?simulations=2", "{run}"])
+def test_a_run_without_the_kind_of_player_suggests_alphazero(spec, run):
+    spec = spec.format(run=run)
+    meant = re.escape(f"; did you mean 'alphazero:{spec}'?")
+    with pytest.raises(ValueError, match=f"unknown player .*{meant}$"):
+        players.load(spec, CONNECT_FOUR)
 
 
 @pytest.mark.parametrize(
