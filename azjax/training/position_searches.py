@@ -2,7 +2,7 @@
 them."""
 
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -67,12 +67,18 @@ class PositionSearches:
         self._copies = self._layout.replicated(player)
         self.player, self.seed = player, seed
 
-    def search_rows(self, number: int, rows: Rows) -> Rows:
+    def search_rows(
+        self,
+        number: int,
+        rows: Rows,
+        report: Callable[[int], None] = lambda count: None,
+    ) -> Rows:
         """Returns rows with new targets.
 
         Args:
             number: of the file, from which the keys are made.
             rows: N positions.
+            report: called between batches with the number of positions searched.
 
         Raises:
             ValueError: the search gives values that rows cannot hold.
@@ -82,6 +88,8 @@ class PositionSearches:
         rng_key = jax.random.fold_in(jax.random.key(self.seed), number)
         found = []
         for index, batch in enumerate(batches(count, self._layout.size)):
+            if index:
+                report(index * self._layout.size)
             keys = self._layout.keys(jax.random.fold_in(rng_key, index))
             inputs = self._layout.by_position(take((states, action), batch))
             targets = _search(self._layout.mesh, self._copies, keys, *inputs)

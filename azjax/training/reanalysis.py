@@ -9,6 +9,7 @@ import hashlib
 import json
 import secrets
 import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -37,6 +38,7 @@ from azjax.training.stored_moves import check_moves, make_check, moves_of
 
 ABOUT_FILE = "reanalysis.json"
 POSITIONS_AT_ONCE = 512
+REPORT_SECONDS = 15.0  # between two reports in a file
 _UNFINISHED = "unfinished"
 _MAX_ABOUT_BYTES = 2**24
 
@@ -77,7 +79,7 @@ def reanalyze(
         player: searches with `player.simulations` simulations.
         seed: from which all keys of the searches are made.
         batch_size: positions in a search; compiled once.
-        report: called with a line of text after each file.
+        report: called with a line of text after each file, and in a file every 15 s.
 
     Raises:
         ValueError: a source cannot be read or holds moves that the rules do not allow;
@@ -238,7 +240,8 @@ def _write_files(
         found: the games, in the order of the files.
         searches: which search them.
         run: id of the new games.
-        report: called with the number of positions so far after each new file.
+        report: called with the number of positions so far after each new file, and in
+            a file every `REPORT_SECONDS`.
     """
     from azjax.data.writer import GamesWriter  # noqa: PLC0415, needs the library
 
@@ -248,14 +251,31 @@ def _write_files(
     num_games = num_positions = 0
     with GamesWriter(directory, game, run=run, seed=seed) as writer:
         for number, games in enumerate(found, 1):
-            num_positions += len(games.rows.game)
             if number not in written:
-                ids = _count_up(games, num_games)
-                rows = searches.search_rows(number, games.rows._replace(game=ids))
+                rows = searches.search_rows(
+                    number,
+                    games.rows._replace(game=_count_up(games, num_games)),
+                    _now_and_then(report, start=num_positions),
+                )
                 writer.add(number, lambda rows=rows: rows)
                 writer.flush()
-                report(num_positions)
+                report(num_positions + len(games.rows.game))
             num_games += len(games.starts)
+            num_positions += len(games.rows.game)
+
+
+def _now_and_then(report: Callable[[int], None], start: int) -> Callable[[int], None]:
+    """Returns a function that adds `start` to a count and reports the sum, at most once
+    in `REPORT_SECONDS`."""
+    reported = time.monotonic()
+
+    def report_sum(count: int) -> None:
+        nonlocal reported
+        if time.monotonic() - reported >= REPORT_SECONDS:
+            report(start + count)
+            reported = time.monotonic()
+
+    return report_sum
 
 
 def _count_up(games: WholeGames, first: int) -> np.ndarray:

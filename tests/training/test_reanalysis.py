@@ -10,6 +10,7 @@ from azjax.data.writer import GamesWriter
 from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.players import AlphaZeroPlayer, first_network
 from azjax.search import GumbelConfig
+from azjax.training import reanalysis
 from azjax.training.lanes import spread_lanes
 from azjax.training.lock import locked
 from azjax.training.position_searches import PositionSearches
@@ -88,11 +89,11 @@ def stopping_at(number, patch):
     the files that are searched."""
     searched, original = [], PositionSearches.search_rows
 
-    def search_rows(self, at, rows):
+    def search_rows(self, at, rows, report):
         if at == number:
             raise KeyboardInterrupt
         searched.append(at)
-        return original(self, at, rows)
+        return original(self, at, rows, report)
 
     patch.setattr(PositionSearches, "search_rows", search_rows)
     return searched
@@ -100,6 +101,16 @@ def stopping_at(number, patch):
 
 def test_the_finished_games_are_counted(done):
     assert done[0] == Reanalyzed(5, 14 + 14 + 3)
+
+
+def test_progress_is_reported_after_each_file_and_at_times_within(
+    sources, player, tmp_path, monkeypatch
+):
+    for seconds, counts in (3600.0, [14, 28, 31]), (0.0, [8, 14, 22, 28, 31]):
+        monkeypatch.setattr(reanalysis, "REPORT_SECONDS", seconds)
+        lines = []
+        run(sources, tmp_path / str(seconds), player, report=lines.append)
+        assert lines == [f"{count} of 31 positions" for count in counts]
 
 
 def test_moves_positions_and_results_remain(sources, done):
