@@ -113,7 +113,7 @@ def _meant(spec: str) -> str:
     if name in PLAYER_KINDS:
         return ""
     if run == PRETRAINED or os.path.isdir(run):
-        return f"; did you mean {f'alphazero:{spec}'!r}?"
+        return "; a run is given as alphazero:RUN, such as alphazero:pretrained"
     return did_you_mean(name, PLAYER_KINDS)
 
 
