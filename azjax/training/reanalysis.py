@@ -38,7 +38,7 @@ from azjax.training.stored_moves import check_moves, make_check, moves_of
 
 ABOUT_FILE = "reanalysis.json"
 POSITIONS_AT_ONCE = 512
-REPORT_SECONDS = 15.0  # between two reports in a file
+REPORT_SECONDS = 15.0  # at least, between two reports within a file
 _UNFINISHED = "unfinished"
 _MAX_ABOUT_BYTES = 2**24
 
@@ -79,7 +79,8 @@ def reanalyze(
         player: searches with `player.simulations` simulations.
         seed: from which all keys of the searches are made.
         batch_size: positions in a search; compiled once.
-        report: called with a line of text after each file, and in a file every 15 s.
+        report: called with a line of text after each file, and about every
+            `REPORT_SECONDS` within a file.
 
     Raises:
         ValueError: a source cannot be read or holds moves that the rules do not allow;
@@ -240,8 +241,8 @@ def _write_files(
         found: the games, in the order of the files.
         searches: which search them.
         run: id of the new games.
-        report: called with the number of positions so far after each new file, and in
-            a file every `REPORT_SECONDS`.
+        report: called with the number of positions so far after each new file, and
+            about every `REPORT_SECONDS` within a file.
     """
     from azjax.data.writer import GamesWriter  # noqa: PLC0415, needs the library
 
