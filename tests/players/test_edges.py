@@ -39,6 +39,10 @@ def positions():
     return play(jax.random.key(3), initial_states(CHESS, NUM_GAMES))
 
 
+def step(states, actions):
+    return jax.jit(jax.vmap(CHESS.step))(states, actions)
+
+
 def legal_actions(states):
     return jax.jit(jax.vmap(CHESS.legal_action_mask))(states)
 
@@ -93,15 +97,11 @@ def test_a_search_finds_what_it_finds_with_all_actions(search, positions):
     found = []
     for game in (CHESS, AllActions()):
         player = AlphaZeroPlayer(game, search, 24, network, variables)
-
-        @jax.jit
-        def play_two_moves(player, states, game=game):
-            key, carry = jax.random.key(0), players.init_carry(player, states)
-            first, analysis, carry = player.analyze(key, states, carry)
-            after = jax.vmap(game.step)(states, first.action)
-            return first, analysis, *player.analyze(key, after, carry)[:2]
-
-        found.append(jax.device_get(play_two_moves(player, positions)))
+        analyze = jax.jit(player.analyze)
+        key, carry = jax.random.key(0), players.init_carry(player, positions)
+        first, analysis, carry = analyze(key, positions, carry)
+        after = step(positions, first.action)
+        found.append(jax.device_get((first, analysis, *analyze(key, after, carry)[:2])))
     assert (found[0][1].visits.sum(axis=1) == 24).all()
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), *found)
 

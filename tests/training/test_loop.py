@@ -388,31 +388,26 @@ BOARD_HEADS = NetworkConfig(
 
 
 def test_board_heads_continue_on_another_board_size(tmp_path):
-    small, large = (
-        config(
-            tmp_path / spec,
-            game=spec,
-            network=BOARD_HEADS,
-            replay=ReplayConfig(capacity=256, min_window=200, min_positions=64),
-            iterations=1,
-            **settings,
-        )
-        for spec, settings in (
-            ("hex:3", {}),
-            ("hex:4", {"initial_player": str(tmp_path / "hex:3")}),
-        )
+    small, large = games.make("hex:3"), games.make("hex:4")
+    network, variables = players.first_network(1, small, BOARD_HEADS)
+    player = players.TrainedPlayer(
+        small, network, variables, BOARD_HEADS, GumbelConfig(), 0
     )
-    trained = train(small).player
-    variables = initial_variables(
-        large,
-        games.make("hex:4"),
-        None,
-        players.first_network(0, games.make("hex:4"), BOARD_HEADS)[1],
+    players.save_player(tmp_path / "hex:3", player)
+    settings = config(
+        tmp_path / "hex:4",
+        game="hex:4",
+        network=BOARD_HEADS,
+        replay=ReplayConfig(capacity=256, min_window=200, min_positions=64),
+        iterations=1,
+        initial_player=str(tmp_path / "hex:3"),
     )
-    chex.assert_trees_all_equal(variables, trained.variables)
-    assert train(large).player.game == games.make("hex:4")
+    _, first = players.first_network(0, large, BOARD_HEADS)
+    found = initial_variables(settings, large, None, first)
+    chex.assert_trees_all_equal(found, variables)
+    assert train(settings).player.game == large
     with pytest.raises(ValueError, match="has other shapes than one for hex:4,swap"):
-        train(dataclasses.replace(large, game="hex:4,swap=True", run_dir=None))
+        train(dataclasses.replace(settings, game="hex:4,swap=True", run_dir=None))
 
 
 def test_an_initial_player_of_another_network_or_game_is_refused(undisturbed, tmp_path):
