@@ -25,6 +25,7 @@ CHESS = games.make("chess")
 MOST_MOVES = "R6R/3Q4/1Q4Q1/4Q3/2Q4Q/Q4Q2/pp1Q4/kBNN1KB1 w - - 0 1"
 NETWORK = NetworkConfig(trunk=ConvTrunkConfig(num_blocks=1, channels=8), heads="board")
 NUM_GAMES = 8
+step = jax.jit(jax.vmap(CHESS.step))
 
 
 class AllActions(Chess):
@@ -37,10 +38,6 @@ def positions():
     moves = jnp.arange(NUM_GAMES) * 8
     play = jax.jit(lambda key, states: play_random_moves(CHESS, key, states, moves))
     return play(jax.random.key(3), initial_states(CHESS, NUM_GAMES))
-
-
-def step(states, actions):
-    return jax.jit(jax.vmap(CHESS.step))(states, actions)
 
 
 def legal_actions(states):
