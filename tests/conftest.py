@@ -12,8 +12,9 @@ from pathlib import Path
 import jax
 import numpy as np
 import pytest
+from cpu_limit import CpuLimit
 from fake_hub import TOKEN, FakeHub
-from quick_compilation import FEW_OPTIMIZATIONS, ONE_THREAD
+from quick_compilation import FEW_OPTIMIZATIONS, ONE_THREAD, optimizing
 
 from azjax import games
 from azjax.players import ForfeitError, MoveDecision
@@ -32,28 +33,29 @@ MAX_CACHE_BYTES = 2_000_000_000
 def pytest_configure(config):
     """Sets up XLA for the tests: little optimization, and one cache for all workers.
 
-    The fast tests spend more time in compilation than in execution, so XLA optimizes
-    little. The slow ones run the programs that users run; so do all tests if
-    `XLA_FLAGS` is set, even to an empty text. Newer versions of XLA may reject a flag
-    that they do not know.
+    Most tests spend more time in compilation than in execution, so XLA optimizes
+    little; `fully_optimized` is for the others. If `XLA_FLAGS` is set, even to an empty
+    text, all tests run with these flags. Newer versions of XLA may reject a flag that
+    they do not know.
 
     Workers and the programs that the tests start inherit the environment. The user's
     cache is neither read nor written. The tests' cache is part of pytest's, which
     `--cache-clear` empties, so that the next run of the tests compiles only changed
     programs. It stores all programs: loading even the smallest is faster than compiling
-    it.
+    it. Programs without the places in the source are smaller, and are lowered faster.
     """
     if jax.__version_info__ < (0, 11):
-        is_fast = config.option.markexpr.strip() == "not slow"
-        flags = FEW_OPTIMIZATIONS if is_fast else ONE_THREAD
-        os.environ.setdefault("XLA_FLAGS", flags)
+        os.environ.setdefault("XLA_FLAGS", FEW_OPTIMIZATIONS)
     if not hasattr(config, "workerinput"):
         os.environ["JAX_COMPILATION_CACHE_DIR"] = str(compiled_programs(config))
         os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
+        os.environ["JAX_TRACEBACK_IN_LOCATIONS_LIMIT"] = "0"
     jax.config.update(
         "jax_compilation_cache_dir", os.environ["JAX_COMPILATION_CACHE_DIR"]
     )
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
+    jax.config.update("jax_traceback_in_locations_limit", 0)
+    config.pluginmanager.register(CpuLimit())
 
 
 def compiled_programs(config):
@@ -78,25 +80,31 @@ def pytest_xdist_auto_num_workers():
 
 
 def pytest_collection_finish():
-    """Stops the garbage collector from scanning all imported modules repeatedly."""
+    """Stops the garbage collector from scanning all imported modules repeatedly.
+
+    Tracing makes many objects that live: with Python's thresholds the collector takes
+    7% of the time of the tests.
+    """
     gc.collect()
     gc.freeze()
+    gc.set_threshold(100_000, 50, 100)
 
 
 def program(name):
     """Returns a program's path; if it is missing, skips the test, or fails in CI."""
     path = shutil.which(name, path=f"{os.environ['PATH']}{os.pathsep}/usr/games")
     if path is None:
-        is_required = os.environ.get("AZJAX_REQUIRE_TOOLS")
+        is_required = os.environ.get("AZJAX_STRICT_TESTS")
         (pytest.fail if is_required else pytest.skip)(f"needs the program {name}")
     return path
 
 
 @pytest.fixture
-def quickly_compiled(monkeypatch):
-    """Sets the flags of the fast tests for programs that a test starts."""
-    if os.environ.get("XLA_FLAGS") == ONE_THREAD:
-        monkeypatch.setenv("XLA_FLAGS", FEW_OPTIMIZATIONS)
+def fully_optimized(monkeypatch):
+    """Compiles what the test jits, and the programs that it starts, as users do."""
+    if os.environ.get("XLA_FLAGS") == FEW_OPTIMIZATIONS:
+        monkeypatch.setenv("XLA_FLAGS", ONE_THREAD)
+        monkeypatch.setattr(jax, "jit", optimizing(jax.jit))
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,6 @@
 """Compilation with few optimizations, for programs that run briefly."""
 
 import functools
-import os
 
 import jax
 
@@ -11,6 +10,11 @@ FEW_OPTIMIZATIONS = (
     f"{ONE_THREAD} --xla_backend_optimization_level=0 "
     "--xla_cpu_use_fusion_emitters=false"
 )
+# The values that XLA has without the flags.
+ALL_OPTIMIZATIONS = {
+    "xla_backend_optimization_level": 3,
+    "xla_cpu_use_fusion_emitters": True,
+}
 
 
 def devices_flags(count):
@@ -22,21 +26,14 @@ def devices_flags(count):
     return f"{flags} --xla_force_host_platform_device_count={count}"
 
 
-def quick_jit(function=None, **settings):
-    """Returns `jax.jit` of a function, compiled in slow tests as in the fast ones.
+def optimizing(jit):
+    """Returns `jax.jit` with all optimizations."""
 
-    If the user has set `XLA_FLAGS`, it is `jax.jit`.
-    """
-    if function is None:
-        return functools.partial(quick_jit, **settings)
-    return jax.jit(function, compiler_options=quick_options(), **settings)
+    @functools.wraps(jit)
+    def wrapped(function=None, *, compiler_options=None, **settings):
+        options = {**ALL_OPTIMIZATIONS, **(compiler_options or {})}
+        if function is None:
+            return functools.partial(wrapped, compiler_options=options, **settings)
+        return jit(function, compiler_options=options, **settings)
 
-
-def quick_options():
-    """Returns the options for `jax.jit`, or for `compile` of a lowered function."""
-    if os.environ.get("XLA_FLAGS") != ONE_THREAD:
-        return None
-    return {
-        "xla_backend_optimization_level": 0,
-        "xla_cpu_use_fusion_emitters": False,
-    }
+    return wrapped

@@ -26,7 +26,6 @@ from azjax.search import GumbelConfig
 from azjax.training import preset
 
 # The scripts' programs run only briefly.
-pytestmark = pytest.mark.usefixtures("quickly_compiled")
 
 FOLDER = pathlib.Path(__file__).parents[1] / "experiments"
 TINY_TEXT = """
@@ -431,7 +430,6 @@ def test_only_missing_plans_are_computed_and_all_are_drawn(tmp_path, monkeypatch
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("quickly_compiled")
 def test_the_accelerator_benchmark_keeps_its_time_limit(tmp_path):
     run("bench/accelerator.py", "--quick", "--out", "results", folder=tmp_path)
     result = json.loads((tmp_path / "results" / "accelerator.json").read_text())

@@ -31,7 +31,6 @@ ELSEWHERE = "are_imported or is_imported or help_imports"
         ),
     ],
 )
-@pytest.mark.usefixtures("quickly_compiled")
 def test_the_command_line_works_with_the_modules_of_windows(chosen):
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-n0", "-q", "-plike_windows"]

@@ -42,7 +42,6 @@ def test_it_is_kept_without_outputs(notebook):
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("quickly_compiled")
 def test_it_runs_from_top_to_bottom(notebook, tmp_path):
     (settings,) = [
         index

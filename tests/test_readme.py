@@ -39,7 +39,6 @@ TINY_RUN = """
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("quickly_compiled")
 @pytest.mark.parametrize("example", EXAMPLES)
 def test_the_examples_run(example, tmp_path):
     program = example.replace("minutes=5", TINY_RUN)

@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import mctx
 import numpy as np
 import pytest
-from quick_compilation import quick_jit
 
 from azjax import games
 from azjax.games import Game
@@ -96,7 +95,7 @@ def _compiled(game, config, num_simulations, explores):
             tree=tree,
         )
 
-    return quick_jit(run)
+    return jax.jit(run)
 
 
 @pytest.fixture(scope="session")

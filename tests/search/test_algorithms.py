@@ -9,7 +9,6 @@ import jax.numpy as jnp
 import mctx
 import numpy as np
 import pytest
-from quick_compilation import quick_jit
 
 from azjax import games
 from azjax.networks import DenseTrunkConfig, NetworkConfig, init_network
@@ -110,7 +109,7 @@ def searcher(config, num_simulations, network_config=TINY, *, explores=False):
             invalid_actions=~jax.vmap(GAME.legal_action_mask)(states),
         )
 
-    return quick_jit(run)
+    return jax.jit(run)
 
 
 def search(config, variables, *moves, explores=False, seed=0):

@@ -5,7 +5,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from quick_compilation import quick_jit
 
 from azjax.devices import tracing_for
 from azjax.search import GumbelConfig, gumbel_muzero_policy
@@ -81,7 +80,7 @@ def test_a_search_with_packed_tables_has_the_same_result(tic_tac_toe, settings):
         with tracing_for("tpu"):
             return search(states)
 
-    found, expected = quick_jit(packed_search)(states), quick_jit(search)(states)
+    found, expected = jax.jit(packed_search)(states), jax.jit(search)(states)
     assert found.search_tree.node_visits.sum() > 3 * 12
     # Equal up to rounding, because the programs differ.
     chex.assert_trees_all_close(found, expected, rtol=1e-6)
@@ -112,6 +111,6 @@ def test_a_selection_reads_the_newest_values_of_the_children(tic_tac_toe, platfo
                 qtransform=qtransform,
             ).search_tree.children_visits
 
-    run = quick_jit(search, static_argnums=1)
+    run = jax.jit(search, static_argnums=1)
     found, expected = run(states, from_the_children), run(states, visited_qvalues)
     np.testing.assert_array_equal(found, expected)

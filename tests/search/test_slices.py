@@ -4,7 +4,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from quick_compilation import quick_jit
 
 from azjax.search import (
     SEARCHES,
@@ -43,7 +42,7 @@ def sliced(searching, config, explores):
             search_slice=SearchSlice(jnp.array(TOTALS), made),
         )
 
-    return quick_jit(run)
+    return jax.jit(run)
 
 
 def root_visits(output):
@@ -126,7 +125,7 @@ def test_a_short_search_has_the_same_result_in_a_longer_program(tic_tac_toe):
             search_slice=search_slice,
         )
 
-    run = quick_jit(run, static_argnums=1)
+    run = jax.jit(run, static_argnums=1)
     part = SearchSlice(jnp.full(2, 9), jnp.zeros(2, jnp.int32))
     short, long = run(states, 9, None), run(states, 14, part)
     np.testing.assert_array_equal(long.action, short.action)
@@ -167,7 +166,7 @@ def test_a_short_search_with_tree_reuse_has_the_same_result_in_a_longer_program(
         )
         return run(states, kept, most, search_slice)
 
-    run_twice = quick_jit(run_twice, static_argnums=2)
+    run_twice = jax.jit(run_twice, static_argnums=2)
     short, long = run_twice(states, None, 9), run_twice(states, whole, 14)
     np.testing.assert_array_equal(long.action, short.action)
     np.testing.assert_array_equal(root_visits(long), root_visits(short))

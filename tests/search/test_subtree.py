@@ -8,7 +8,6 @@ import jax.numpy as jnp
 import mctx
 import numpy as np
 import pytest
-from quick_compilation import quick_jit
 
 from azjax.search import (
     AlphaZeroConfig,
@@ -387,7 +386,7 @@ def test_consecutive_moves_are_compiled_once(tic_tac_toe, config):
     num_traced = []
     run = tic_tac_toe.compiled(config, NUM_SIMULATIONS).__wrapped__
 
-    @quick_jit
+    @jax.jit
     def move(states, tree):
         num_traced.append(None)
         known = subtree(tree, find(tree, states), max_nodes=config.tree_reuse_nodes)

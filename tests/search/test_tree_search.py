@@ -11,7 +11,6 @@ import mctx
 import mctx._src.search
 import numpy as np
 import pytest
-from quick_compilation import quick_jit
 
 from azjax import games
 from azjax.networks import DenseTrunkConfig, NetworkConfig, init_network
@@ -192,7 +191,7 @@ def make_both(case: Case, model, jit=jax.jit):
 @functools.cache
 def make_both_with_dice(case: Case):
     """All dice share one compiled function."""
-    return make_both(case, dice_model, quick_jit)
+    return make_both(case, dice_model, jax.jit)
 
 
 # Comparison

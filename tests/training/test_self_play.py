@@ -5,7 +5,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
-from quick_compilation import quick_options
 
 from azjax import games
 from azjax.networks import DenseTrunkConfig, NetworkConfig
@@ -242,7 +241,7 @@ def capped():
     play = make_self_play(GAME, network, search, CAPPED, policy_entries=2)
     start = first_games(GAME, CAPPED.num_games, jax.random.key(1))
     rest = (jnp.int32(8), start, jax.random.key(2))
-    play = play.lower(variables, *rest).compile(compiler_options=quick_options())
+    play = play.lower(variables, *rest).compile()
     return [play(variables, *jax.tree.map(jnp.copy, rest))[1:] for _ in range(2)]
 
 
@@ -315,7 +314,7 @@ def test_reused_trees_add_root_visits():
     play = make_self_play(GAME, network, search, config)
     start = first_games(GAME, CONFIG.num_games, jax.random.key(1))
     rest = (jnp.int32(8), start, jax.random.key(2))
-    play = play.lower(variables, *rest).compile(compiler_options=quick_options())
+    play = play.lower(variables, *rest).compile()
     _, trajectory, metrics, _ = play(variables, *rest)
     assert 8 < metrics.root_visits < 8 + 20
     assert not trajectory.state.terminated.any()
