@@ -1,4 +1,4 @@
-"""A small trained player, as training saves it."""
+"""A small trained player, as training saves it, and its searches."""
 
 import jax
 import numpy as np
@@ -6,8 +6,8 @@ import pytest
 
 from azjax import games
 from azjax.networks import DenseTrunkConfig, NetworkConfig
-from azjax.players import TrainedPlayer, first_network
-from azjax.search import AlphaZeroConfig
+from azjax.players import AlphaZeroPlayer, TrainedPlayer, first_network
+from azjax.search import AlphaZeroConfig, GumbelConfig
 
 CONFIG = NetworkConfig(
     trunk=DenseTrunkConfig(num_blocks=1, width=5, stem_channels=8, window=2)
@@ -18,11 +18,15 @@ CONFIG = NetworkConfig(
 def trained() -> TrainedPlayer:
     """A tic-tac-toe player whose parameters differ from the initial ones."""
     game = games.make("tic_tac_toe")
-    network, variables = first_network(3, game, CONFIG)
+    network, variables = jax.device_get(
+        jax.jit(lambda: first_network(3, game, CONFIG))()
+    )
     return TrainedPlayer(
         game=game,
         network=network,
-        variables=jax.tree.map(lambda leaf: leaf + 0.1, variables),
+        variables=jax.tree.map(
+            lambda leaf: np.asarray(leaf) + np.float32(0.1), variables
+        ),
         config=CONFIG,
         search=AlphaZeroConfig(c_init=2.5),
         seed=3,
@@ -30,11 +34,50 @@ def trained() -> TrainedPlayer:
 
 
 @pytest.fixture(scope="session")
-def states(trained):
+def after(trained):
+    """Returns the positions after lists of moves, as one batch."""
+    step, first = jax.jit(trained.game.step), jax.device_get(trained.game.init())
+
+    def position(moves):
+        state = first
+        for move in moves:
+            state = step(state, np.int32(move))
+        return jax.device_get(state)
+
+    def batch(*games_):
+        return jax.tree.map(lambda *leaves: np.stack(leaves), *map(position, games_))
+
+    return batch
+
+
+@pytest.fixture(scope="session")
+def states(after):
     """The positions of tic-tac-toe after a3, after a3 b2 and after a3 b2 c1."""
-    step = jax.jit(trained.game.step)
-    state, found = trained.game.init(), []
-    for action in (0, 4, 8):
-        state = step(state, np.int32(action))
-        found.append(state)
-    return jax.tree.map(lambda *leaves: np.stack(leaves), *found)
+    return after([0], [0, 4], [0, 4, 8])
+
+
+@pytest.fixture(scope="session")
+def searcher(trained):
+    """A player with tree reuse; tests search with it in batches of four games."""
+    return AlphaZeroPlayer(
+        trained.game,
+        GumbelConfig(tree_reuse_nodes=40, use_solver=True),
+        100,
+        trained.network,
+        trained.variables,
+    )
+
+
+@pytest.fixture(scope="session")
+def analyze():
+    """`analyze` of a player, compiled once for equal players and shapes."""
+
+    @jax.jit(static_argnums=0)
+    def analyze(player_type, player, rng_key, states, carry):
+        return player_type.analyze(player, rng_key, states, carry)
+
+    def numpy(player, states, carry, seed=0):
+        rng_key = jax.random.key(seed)
+        return jax.device_get(analyze(type(player), player, rng_key, states, carry))
+
+    return numpy

@@ -9,6 +9,7 @@ from azjax import games, players
 from azjax.games.chess import Chess
 from azjax.games.core import initial_states
 from azjax.games.random_moves import play_random_moves
+from azjax.games.tic_tac_toe import TicTacToe
 from azjax.networks import ConvTrunkConfig, NetworkConfig
 from azjax.players import AlphaZeroPlayer, MCTSPlayer, first_network
 from azjax.players.edges import (
@@ -23,36 +24,26 @@ from azjax.search import AlphaZeroConfig, GumbelConfig
 CHESS = games.make("chess")
 # Petrović 1964: the most legal moves of a position that a game can reach.
 MOST_MOVES = "R6R/3Q4/1Q4Q1/4Q3/2Q4Q/Q4Q2/pp1Q4/kBNN1KB1 w - - 0 1"
-NETWORK = NetworkConfig(trunk=ConvTrunkConfig(num_blocks=1, channels=8), heads="board")
-NUM_GAMES = 8
-step = jax.jit(jax.vmap(CHESS.step))
 
 
-class AllActions(Chess):
+class Listed(TicTacToe):
+    """Tic-tac-toe from positions with a stone."""
+
+    max_legal_actions = 8
+
+
+class AllActionsOfChess(Chess):
     max_legal_actions = 0
 
 
-@pytest.fixture(scope="module")
-def positions():
-    """Returns positions of chess after random moves."""
-    moves = jnp.arange(NUM_GAMES) * 8
-    play = jax.jit(lambda key, states: play_random_moves(CHESS, key, states, moves))
-    return play(jax.random.key(3), initial_states(CHESS, NUM_GAMES))
-
-
-def legal_actions(states):
-    return jax.jit(jax.vmap(CHESS.legal_action_mask))(states)
-
-
 @pytest.mark.parametrize("num_actions", [1, 9, 31, 32, 33, 64, 200])
-@pytest.mark.parametrize("fraction", [0, 0.1, 0.7, 1])
-def test_the_actions_of_the_edges_are_the_legal_ones(num_actions, fraction):
-    class Few(games.TicTacToe):
+def test_the_actions_of_the_edges_are_the_legal_ones(num_actions):
+    class Few(TicTacToe):
         max_legal_actions = size = num_actions - 1
 
     Few.num_actions = num_actions
-    rng = np.random.default_rng(0)
-    legal = rng.random((50, num_actions)) < fraction
+    chances = np.repeat([0, 0.1, 0.7, 1], 50)[:, None]
+    legal = np.random.default_rng(0).random((200, num_actions)) < chances
     found = jax.jit(lambda legal: to_search(Few(), (), legal))(legal)
     if num_actions == 1:  # an edge for each action
         assert found == ()
@@ -63,54 +54,107 @@ def test_the_actions_of_the_edges_are_the_legal_ones(num_actions, fraction):
         np.testing.assert_array_equal(row[len(actions) :], num_actions)
 
 
-def test_a_position_with_218_moves_has_an_edge_for_each():
-    state = jax.tree.map(lambda leaf: leaf[None], CHESS.from_fen(MOST_MOVES))
-    legal = legal_actions(state)
-    assert legal.sum() == CHESS.max_legal_actions
-    actions = to_search(CHESS, state, legal).actions
+def test_numbers_of_edges_are_those_of_their_actions_in_a_position_with_218_moves():
+    @jax.jit
+    def convert(states, numbers):
+        legal = jax.vmap(CHESS.legal_action_mask)(states)
+        listed = to_search(CHESS, states, legal)
+        assert isinstance(listed, ListedState)
+        of_edges = at_edges(listed, numbers, -1)
+        back = by_action(listed, of_edges, CHESS.num_actions)
+        best = action_of(listed, of_edges.argmax(axis=1))
+        return legal, listed.actions, of_edges, back, best
+
+    states = [CHESS.from_fen(MOST_MOVES), CHESS.init()]
+    states = jax.tree.map(lambda *leaves: np.stack(leaves), *states)
+    numbers = np.random.default_rng(0).random((2, CHESS.num_actions), np.float32)
+    legal, actions, of_edges, back, best = jax.device_get(convert(states, numbers))
+    assert legal.sum(axis=1).tolist() == [CHESS.max_legal_actions, 20]
     np.testing.assert_array_equal(actions[0], np.flatnonzero(legal[0]))
-
-
-def test_numbers_of_edges_are_those_of_their_actions(positions):
-    legal = legal_actions(positions)
-    listed = to_search(CHESS, positions, legal)
-    assert isinstance(listed, ListedState)
-    numbers = jax.random.uniform(jax.random.key(0), legal.shape)
-    of_edges = at_edges(listed, numbers, -1)
-    np.testing.assert_array_equal(
-        (of_edges >= 0).sum(axis=1), np.asarray(legal).sum(axis=1)
-    )
-    back = by_action(listed, of_edges, CHESS.num_actions)
+    np.testing.assert_array_equal((of_edges >= 0).sum(axis=1), legal.sum(axis=1))
     np.testing.assert_array_equal(back, np.where(legal, numbers, 0))
-    best = action_of(listed, of_edges.argmax(axis=1))
-    np.testing.assert_array_equal(best, jnp.where(legal, numbers, -1).argmax(axis=1))
+    np.testing.assert_array_equal(best, np.where(legal, numbers, -1).argmax(axis=1))
 
 
-@pytest.mark.parametrize(
-    "search", [GumbelConfig(), AlphaZeroConfig(), GumbelConfig(tree_reuse_nodes=20)]
-)
-def test_a_search_finds_what_it_finds_with_all_actions(search, positions):
-    network, variables = first_network(0, CHESS, NETWORK)
-    found = []
-    for game in (CHESS, AllActions()):
-        player = AlphaZeroPlayer(game, search, 24, network, variables)
-        analyze = jax.jit(player.analyze)
-        key, carry = jax.random.key(0), players.init_carry(player, positions)
-        first, analysis, carry = analyze(key, positions, carry)
-        after = step(positions, first.action)
-        found.append(jax.device_get((first, analysis, *analyze(key, after, carry)[:2])))
-    assert (found[0][1].visits.sum(axis=1) == 24).all()
-    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, atol=1e-6), *found)
+def two_moves(player, states, analyze):
+    """Returns the choices and analyses of two moves, the second with the carry."""
+    carry, found = jax.device_get(players.init_carry(player, states)), []
+    step = jax.jit(jax.vmap(player.game.step))
+    for _ in range(2):
+        choice, analysis, carry = analyze(player, states, carry)
+        found.append((choice, analysis))
+        states = step(states, analysis.visits.argmax(axis=1).astype(np.int32))
+    assert not jax.device_get(states).terminated.any()
+    return found
 
 
-def test_playouts_search_chess():
+@pytest.fixture(scope="module")
+def moves(searcher, after, analyze):
+    """Returns two moves with all actions, and with the legal ones."""
+    states = after([4], [0, 4], [0, 4, 8], [1, 3, 5])
+
+    def both(player):
+        listed = player.replace(game=Listed())
+        return two_moves(player, states, analyze), two_moves(listed, states, analyze)
+
+    return both
+
+
+@pytest.fixture(scope="module")
+def reusing(moves, searcher):
+    return moves(searcher)
+
+
+def assert_equal(found, expected):
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6),
+        found,
+        expected,
+    )
+
+
+def test_a_search_finds_what_it_finds_with_all_actions(reusing):
+    assert_equal(*reusing)
+
+
+@pytest.mark.slow
+def test_puct_finds_what_it_finds_with_all_actions(moves, searcher):
+    puct = searcher.replace(search=AlphaZeroConfig())
+    for found, expected in zip(*moves(puct), strict=True):
+        # Where two moves have the most visits, the key decides.
+        second, first = np.sort(found[1].visits, axis=1)[:, -2:].T
+        assert (second < first).any()
+        assert_equal(
+            *(
+                jax.tree.map(lambda leaf: leaf[second < first], output)
+                for output in (found, expected)
+            )
+        )
+
+
+@pytest.mark.slow
+def test_a_search_of_chess_finds_what_it_finds_with_all_actions(analyze):
+    trunk = ConvTrunkConfig(num_blocks=1, channels=8)
+    network, variables = jax.jit(
+        lambda: first_network(0, CHESS, NetworkConfig(trunk, heads="board"))
+    )()
+    play = jax.jit(
+        lambda key, states: play_random_moves(CHESS, key, states, jnp.arange(4) * 8)
+    )
+    states = play(jax.random.key(3), initial_states(CHESS, 4))
+    player = AlphaZeroPlayer(CHESS, GumbelConfig(), 16, network, variables)
+    everything = player.replace(game=AllActionsOfChess())
+    found = two_moves(player, states, analyze)
+    assert (found[0][1].visits.sum(axis=1) == 16).all()
+    assert_equal(found, two_moves(everything, states, analyze))
+
+
+@pytest.mark.slow
+def test_playouts_search_chess(analyze):
     """A mate in one is found, and no visit is lost."""
     state = CHESS.from_fen("6k1/5ppp/8/8/8/8/8/R5K1 w - - 0 1")
-    states = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], state)
-    player = MCTSPlayer(CHESS, 200)
-    choice, analysis, _ = jax.jit(
-        lambda states: player.analyze(jax.random.key(0), states, None)
-    )(states)
+    states = jax.tree.map(lambda leaf: np.asarray(leaf)[None], state)
+    choice, analysis, _ = analyze(MCTSPlayer(CHESS, 200), states, None)
     assert CHESS.action_to_text(state, int(choice.action[0])) == "a1a8"
     assert analysis.visits.sum() == 200
     assert analysis.line[0, 0] == choice.action[0]
