@@ -5,9 +5,9 @@ import pathlib
 import runpy
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from shared_programs import shared_programs
 
 from azjax import games
@@ -38,7 +38,7 @@ VARIATIONS = NAMES["VARIATIONS"]
 def tiny(game, directory) -> TrainConfig:
     return TrainConfig(
         game=game,
-        iterations=4,
+        iterations=3,
         run_dir=str(directory),
         network=NetworkConfig(
             trunk=DenseTrunkConfig(width=16, num_blocks=1, stem_channels=8, window=3)
@@ -50,42 +50,61 @@ def tiny(game, directory) -> TrainConfig:
     )
 
 
-@pytest.fixture(scope="module")
-def quick_runs():
-    """Shares the self-play of runs of the same game, and skips evaluations."""
-    with shared_programs(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plots, "plot_learning", lambda *args: None)
-        patch.setattr(evaluation, "shipped", lambda game: None)
-        yield
-
-
-@pytest.mark.parametrize(
-    ("name", "game"),
-    [
-        ("pure_z", "tic_tac_toe"),
-        ("soft_z", "tic_tac_toe"),
-        ("five_steps", "tic_tac_toe"),
-        ("prioritized", "tic_tac_toe"),
-        ("early", "tic_tac_toe"),
-        ("occupied", "connect_four"),
-        ("muon", "tic_tac_toe"),
-    ],
-)
-@pytest.mark.usefixtures("quick_runs")
-def test_a_variation_learns_through_train(name, game, tmp_path):
-    rows = []
-    arguments = VARIATIONS[name](games.make(game))
-    run = train(tiny(game, tmp_path / "run"), **arguments, on_iteration=rows.append)
+def run_variations(names, game, directory):
+    """Trains with the arguments of several variations; returns the metrics."""
+    rows, arguments = [], {}
+    for name in names:
+        arguments |= VARIATIONS[name](games.make(game))
+    run = train(tiny(game, directory), **arguments, on_iteration=rows.append)
     assert run.finished
-    assert [row["iteration"] for row in rows] == [1, 2, 3, 4]
-    losses = [row for row in rows if row["policy_loss"] is not None]
-    assert losses
-    assert all(np.isfinite(row["value_loss"]) for row in losses)
-    assert all(("occupied_loss" in row) == (name == "occupied") for row in losses)
     settings = json.loads((run.directory / "config.json").read_text())
     assert settings.get("hooks", []) == [
         each for each in ("loss", "value_target", "sampler") if each in arguments
     ]
+    return rows
+
+
+@pytest.fixture(scope="module")
+def quick_runs():
+    """Shares the self-play of runs of the same game; plots and evaluates little."""
+    with shared_programs(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plots, "draw_learning", lambda rows, title: Figure((1, 1)))
+        patch.setattr(evaluation, "shipped", lambda game: None)
+        yield
+
+
+@pytest.fixture(scope="module")
+def combined(quick_runs, tmp_path_factory):
+    names = ("soft_z", "prioritized", "occupied", "muon")
+    return run_variations(names, "tic_tac_toe", tmp_path_factory.mktemp("run") / "run")
+
+
+def check_learning(rows, has_occupied):
+    assert [row["iteration"] for row in rows] == [1, 2, 3]
+    losses = [row for row in rows if row["policy_loss"] is not None]
+    assert losses
+    assert all(np.isfinite(row["value_loss"]) for row in losses)
+    assert all(("occupied_loss" in row) == has_occupied for row in losses)
+
+
+def test_a_target_a_sampler_a_head_and_an_optimizer_learn_together(combined):
+    check_learning(combined, has_occupied=True)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("name", "game"),
+    [
+        ("pure_z", "tic_tac_toe"),
+        ("five_steps", "tic_tac_toe"),
+        ("early", "tic_tac_toe"),
+        ("occupied", "connect_four"),
+    ],
+)
+@pytest.mark.usefixtures("quick_runs")
+def test_a_variation_learns_through_train(name, game, tmp_path):
+    rows = run_variations([name], game, tmp_path / "run")
+    check_learning(rows, has_occupied=name == "occupied")
 
 
 @pytest.mark.parametrize(
@@ -131,62 +150,35 @@ def test_the_help_lists_the_variations(capsys):
     assert len([line for line in lines if line.partition(" ")[0] in VARIATIONS]) == 7
 
 
-def test_soft_z_is_half_the_result():
+def targets_of(name, value, draw, reward, terminated):
+    """Returns a variation's value targets of moves."""
     moves = Trajectory(
         state=None,
         action=None,
         policy=None,
-        value=jnp.array([[0.5], [-0.25], [0.75]]),
-        draw_probability=jnp.zeros((3, 1)),
-        regret=jnp.zeros((3, 1)),
-        reward=jnp.array([[0.0], [0.0], [1.0]]),
-        terminated=jnp.array([[False], [False], [True]]),
+        value=np.asarray(value, np.float32),
+        draw_probability=np.asarray(draw, np.float32),
+        regret=np.zeros_like(value, np.float32),
+        reward=np.asarray(reward, np.float32),
+        terminated=np.asarray(terminated),
     )
-    value_target = VARIATIONS["soft_z"](games.make("tic_tac_toe"))["value_target"]
-    assert value_target.horizon == 9
-    targets = value_target.compute(moves)
+    value_target = VARIATIONS[name](games.make("tic_tac_toe"))["value_target"]
+    return np.asarray(jax.jit(value_target.compute)(moves))
+
+
+def test_the_target_is_the_result_or_half_of_it():
+    moves = {
+        "value": [[0.5], [-0.25], [0.75]],
+        "draw": np.zeros((3, 1)),
+        "reward": [[0], [0], [1]],
+        "terminated": [[False], [False], [True]],
+    }
     # The player of the first and third move wins.
-    np.testing.assert_allclose(
-        targets[:, 0, 0] - targets[:, 0, 2], [0.75, -0.625, 0.875], atol=1e-3
-    )
-
-
-def test_early_positions_weigh_twice_as_much():
-    stones = np.zeros((2, 6, 7, 2), np.float32)
-    stones[1, :3, :4, 0] = 1  # 12
-    prediction = Prediction(jnp.zeros((2, 7)), jnp.zeros((2, 3)), {})
-    targets = Targets(
-        policy=jnp.eye(7)[:2], value=jnp.eye(3)[:2].astype(jnp.float32), auxiliary={}
-    )
-    batch = Batch(
-        observation=jnp.asarray(stones),
-        legal_action_mask=jnp.ones((2, 7), bool),
-        targets=targets,
-        has_ended=jnp.zeros(2, bool),
-        sample=Sample(jnp.arange(2), jnp.arange(2), jnp.ones(2)),
-    )
-    loss = VARIATIONS["early"](games.make("connect_four"))["loss"]
-    weighed = loss(prediction, batch)
-    for name, head in head_losses(prediction, batch).items():
+    for name, expected in [("pure_z", [1, -1, 1]), ("soft_z", [0.75, -0.625, 0.875])]:
+        targets = targets_of(name, **moves)
         np.testing.assert_allclose(
-            weighed[name].loss, head.loss * np.array([4 / 3, 2 / 3]), rtol=1e-6
+            targets[:, 0, 0] - targets[:, 0, 2], expected, atol=1e-3
         )
-
-
-def five_steps_by_definition(reward, terminated, value, draw):
-    """Computes the targets of one game position by position."""
-    targets = []
-    for start in range(len(value) - 5):
-        position, sign, result = start, 1, None
-        for _ in range(5):
-            if terminated[position]:
-                result = np.eye(3)[1 - int(sign * reward[position])]
-                break
-            position, sign = position + 1, -sign
-        if result is None:
-            result = np.asarray(soft_result(value[position], draw[position]))[::sign]
-        targets.append(result)
-    return np.array(targets)
 
 
 def test_five_steps_targets_follow_their_definition():
@@ -195,51 +187,71 @@ def test_five_steps_targets_follow_their_definition():
     reward = np.where(terminated, chance.integers(-1, 2, terminated.shape), 0)
     value = chance.uniform(-1, 1, terminated.shape).astype(np.float32)
     draw = chance.uniform(0, 1, terminated.shape).astype(np.float32)
-    value_target = VARIATIONS["five_steps"](games.make("tic_tac_toe"))["value_target"]
-    played = (reward, terminated, value, draw)
-    found = value_target.compute(
-        Trajectory(
-            state=None,
-            action=None,
-            policy=None,
-            value=jnp.asarray(value),
-            draw_probability=jnp.asarray(draw),
-            regret=jnp.zeros_like(value),
-            reward=jnp.asarray(reward),
-            terminated=jnp.asarray(terminated),
-        )
-    )
+    found = targets_of("five_steps", value, draw, reward, terminated)
+    searched = np.asarray(jax.jit(soft_result)(value, draw))
     for game in range(3):
-        expected = five_steps_by_definition(*(each[:, game] for each in played))
-        np.testing.assert_allclose(found[: len(expected), game], expected, atol=1e-6)
+        for start in range(35):
+            position, sign, result = start, 1, None
+            for _ in range(5):
+                if terminated[position, game]:
+                    result = np.eye(3)[1 - int(sign * reward[position, game])]
+                    break
+                position, sign = position + 1, -sign
+            if result is None:
+                result = searched[position, game, ::sign]
+            np.testing.assert_allclose(found[start, game], result, atol=1e-6)
+
+
+def test_early_positions_weigh_twice_as_much():
+    stones = np.zeros((2, 6, 7, 2), np.float32)
+    stones[1, :3, :4, 0] = 1  # 12
+    prediction = Prediction(np.zeros((2, 7)), np.zeros((2, 3)), {})
+    batch = Batch(
+        observation=stones,
+        legal_action_mask=np.ones((2, 7), bool),
+        targets=Targets(policy=np.eye(7)[:2], value=np.eye(3)[:2], auxiliary={}),
+        has_ended=np.zeros(2, bool),
+        sample=Sample(np.arange(2), np.arange(2), np.ones(2)),
+    )
+    loss = VARIATIONS["early"](games.make("connect_four"))["loss"]
+    weighed, heads = jax.jit(lambda *args: (loss(*args), head_losses(*args)))(
+        prediction, batch
+    )
+    for name, head in heads.items():
+        np.testing.assert_allclose(
+            weighed[name].loss, head.loss * np.array([4 / 3, 2 / 3]), rtol=1e-6
+        )
 
 
 def test_prioritized_sampling_follows_the_losses_and_weights_correct_it():
     sampler = VARIATIONS["prioritized"](None, alpha=1.0, beta=1.0)["sampler"]
-    shape = (4, 2)
+    losses = np.array([[1, 2], [3, 4], [5, 0], [0, 0]], np.float32)
+    shape = losses.shape
     index = Index(
-        first=jnp.int32(0),
-        lengths=jnp.array([3, 2]),
-        is_new=jnp.ones(shape, bool),
-        value_target=jnp.zeros((*shape, 3)),
+        first=np.int32(0),
+        lengths=np.array([3, 2]),
+        is_new=np.ones(shape, bool),
+        value_target=np.zeros((*shape, 3)),
         last=None,
     )
-    state = sampler.prepare(sampler.init(shape), index)
+
+    @jax.jit
+    def draw(index, first_key, second_key):
+        first = sampler.prepare(sampler.init(shape), index)
+        sample = sampler.choose(first, index, first_key, 4096)
+        row, slot = np.divmod(np.arange(8), 2)
+        everywhere = sample._replace(row=row, slot=slot)
+        state = sampler.update(first, everywhere, losses.ravel())
+        old = index._replace(is_new=np.zeros(shape, bool))
+        state = sampler.prepare(state, old)
+        sample = sampler.choose(state, old, second_key, 4096)
+        return first, index.is_eligible, sample
+
+    first, is_eligible, sample = draw(index, *jax.random.split(jax.random.key(0)))
     # All five eligible positions are new, and equally likely.
-    np.testing.assert_array_equal(state > 0, index.is_eligible)
-    losses = jnp.array([[1.0, 2.0], [3.0, 4.0], [5.0, 0.0], [0.0, 0.0]])
-    everywhere = jnp.divmod(jnp.arange(8), 2)
-    sample = sampler.choose(state, index, jax.random.key(0), 4096)._replace(
-        row=everywhere[0], slot=everywhere[1]
-    )
-    state = sampler.update(state, sample, losses.ravel())
-    state = sampler.prepare(state, index._replace(is_new=jnp.zeros(shape, bool)))
-    sample = jax.jit(sampler.choose, static_argnums=3)(
-        state, index, jax.random.key(1), 4096
-    )
-    drawn = np.zeros(shape)
+    np.testing.assert_array_equal(first, is_eligible)
+    drawn, weighted = np.zeros(shape), np.zeros(shape)
     np.add.at(drawn, (sample.row, sample.slot), 1 / 4096)
-    np.testing.assert_allclose(drawn, np.asarray(losses) / 15, atol=0.04)
-    weighted = np.zeros(shape)
+    np.testing.assert_allclose(drawn, losses / 15, atol=0.04)
     np.add.at(weighted, (sample.row, sample.slot), np.asarray(sample.weight) / 4096)
-    np.testing.assert_allclose(weighted, np.asarray(index.is_eligible) / 5, atol=0.04)
+    np.testing.assert_allclose(weighted, np.asarray(is_eligible) / 5, atol=0.04)
