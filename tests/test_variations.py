@@ -95,7 +95,6 @@ def test_a_target_a_sampler_a_head_and_an_optimizer_learn_together(combined):
 @pytest.mark.parametrize(
     ("name", "game"),
     [
-        ("pure_z", "tic_tac_toe"),
         ("five_steps", "tic_tac_toe"),
         ("early", "tic_tac_toe"),
         ("occupied", "connect_four"),
