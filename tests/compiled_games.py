@@ -78,6 +78,11 @@ def positions(cells, num_bits, boards, player):
     )
 
 
+def stack(states):
+    """Returns positions as a batch of NumPy arrays."""
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *states)
+
+
 def single(states, index=0):
     """Returns one position of a batch."""
     return jax.tree.map(lambda leaf: leaf[index], states)

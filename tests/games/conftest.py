@@ -1,22 +1,30 @@
 """Comparisons with other engines, shared with `experiments/verify_games.py`."""
 
-import importlib.util
+import functools
+import importlib
 import pathlib
-import sys
-from types import ModuleType
 
+import jax
 import pytest
 
-SCRIPT = pathlib.Path(__file__).parents[2] / "experiments" / "verify_games.py"
+EXPERIMENTS = pathlib.Path(__file__).parents[2] / "experiments"
 
 
 @pytest.fixture(scope="session")
-def verify_games() -> ModuleType:
-    sys.path.insert(0, str(SCRIPT.parent))
-    spec = importlib.util.spec_from_file_location("verify_games", SCRIPT)
-    assert spec is not None
-    assert spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules[spec.name] = module
-    spec.loader.exec_module(module)
-    return module
+def engine():
+    """Returns a function that imports a module of `experiments/engines` by name."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.syspath_prepend(EXPERIMENTS)
+        yield lambda name: importlib.import_module(f"engines.{name}")
+
+
+@pytest.fixture(scope="session")
+def random_games(engine):
+    """Returns a function `(game, number) -> record` of random games on the host."""
+
+    @functools.cache
+    def play(game, number):
+        keys = jax.random.split(jax.random.key(2), number)
+        return jax.device_get(engine("record").make_recorder(game)(keys))
+
+    return play

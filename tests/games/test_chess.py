@@ -2,46 +2,32 @@
 python-chess.
 """
 
-import functools
-import importlib
-import pathlib
-
 import chess
 import jax
 import numpy as np
 import pytest
+from compiled_games import compiled, play, stack
 
 from azjax.games import make
-from azjax.games.chess.notation import FIRST_POSITION
 
-EXPERIMENTS = pathlib.Path(__file__).parents[2] / "experiments"
-GAME = make("chess")
-WITH_REPETITION = make("chess", repetition=True)
+GAME = compiled("chess")
+WITH_REPETITION = compiled("chess:repetition=True")
+SHORT = make("chess", repetition=True, max_moves=100)
+FIRST = "rnbqkbnr/pppppppp/8/8/8/8/PPPPPPPP/RNBQKBNR w KQkq - 0 1"
 WHITE_WINS, BLACK_WINS, DRAW = [1, -1], [-1, 1], [0, 0]
-
-single_step = functools.cache(lambda game: jax.jit(game.step))
-single_mask = functools.cache(lambda game: jax.jit(game.legal_action_mask))
-
-
-@pytest.fixture
-def engine(monkeypatch):
-    """Returns the comparison with python-chess."""
-    monkeypatch.syspath_prepend(EXPERIMENTS)
-    return importlib.import_module("engines.chess_rules")
+# It contains every kind of move except promotions.
+KIWIPETE = "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1"
 
 
-def play(moves, fen=FIRST_POSITION, game=GAME):
-    """Returns the position after moves in any supported notation."""
-    state = game.from_fen(fen)
-    for move in moves.split():
-        state = single_step(game)(state, game.text_to_action(state, move))
-    return state
+def read(fen, game=GAME):
+    """Returns the position as NumPy arrays."""
+    return jax.device_get(game.from_fen(fen))
 
 
 def legal_moves(fen):
     """Returns the legal moves as a set of texts."""
-    state = GAME.from_fen(fen)
-    actions = np.flatnonzero(single_mask(GAME)(state))
+    state = read(fen)
+    actions = np.flatnonzero(GAME.legal_action_mask(state))
     return {GAME.action_to_text(state, int(action)) for action in actions}
 
 
@@ -59,17 +45,6 @@ def exchanged(fen):
     )
 
 
-@pytest.mark.parametrize(
-    "number",
-    [pytest.param(0, marks=pytest.mark.slow), *range(1, 6)],
-)
-def test_the_number_of_lines_of_three_moves_is_the_published_one(engine, number):
-    fen, counts = list(engine.PERFT.items())[number]
-    state = GAME.from_fen(fen)
-    found = [engine.perft(GAME, state, depth) for depth in (1, 2, 3)]
-    assert found == list(counts[:3])
-
-
 def test_actions_are_numbered_as_documented():
     state = GAME.init()
     for text, square, plane in (
@@ -79,7 +54,7 @@ def test_actions_are_numbered_as_documented():
         ("g1f3", 62, 63),  # two ahead, one to the left
     ):
         assert GAME.text_to_action(state, text) == 73 * square + plane
-    state = GAME.from_fen("3n1n2/4P3/8/8/8/8/k6K/8 w - - 0 1")
+    state = read("3n1n2/4P3/8/8/8/8/k6K/8 w - - 0 1")
     for text, plane in (("e7d8n", 64), ("e7e8n", 65), ("e7f8b", 69), ("e7e8r", 71)):
         assert GAME.text_to_action(state, text) == 73 * 12 + plane
     for text, plane in (("e7e8q", 0), ("e7f8q", 1), ("e7d8q", 7)):
@@ -120,7 +95,7 @@ def test_castling_is_legal_under_its_conditions(fen, castlings):
     ],
 )
 def test_kings_and_rooks_that_move_or_are_captured_lose_castling_rights(moves, fen):
-    state = play(moves, "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1")
+    state = play(GAME, moves, read("r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1"))
     assert GAME.to_fen(state) == fen
 
 
@@ -150,26 +125,24 @@ def test_pawns_are_captured_en_passant(fen, move, is_legal):
 
 
 def test_a_pawn_captured_en_passant_is_removed():
-    state = play("e4 a6 e5 d5 exd6")
+    state = play(GAME, "e4 a6 e5 d5 exd6")
     fen = "rnbqkbnr/1pp1pppp/p2P4/8/8/8/PPPP1PPP/RNBQKBNR b KQkq - 0 3"
     assert GAME.to_fen(state) == fen
 
 
 @pytest.mark.parametrize("piece", "qrbn")
 def test_a_pawn_promotes_to_each_of_four_pieces(piece):
-    state = play(f"b7a8{piece}", "r5k1/1P6/8/8/8/8/8/K7 w - - 5 40")
+    state = play(GAME, f"b7a8{piece}", read("r5k1/1P6/8/8/8/8/8/K7 w - - 5 40"))
     assert GAME.to_fen(state) == f"{piece.upper()}5k1/8/8/8/8/8/8/K7 b - - 0 40"
 
 
 @pytest.mark.parametrize(
     ("moves", "fen", "rewards", "result_text"),
     [
-        pytest.param(
-            "f3 e5 g4 Qh4#", FIRST_POSITION, BLACK_WINS, "checkmate", id="fool's mate"
-        ),
+        pytest.param("f3 e5 g4 Qh4#", None, BLACK_WINS, "checkmate", id="fool's mate"),
         pytest.param(
             "e4 e5 Qh5 Nc6 Bc4 Nf6 Qxf7#",
-            FIRST_POSITION,
+            None,
             WHITE_WINS,
             "checkmate",
             id="scholar's mate",
@@ -197,7 +170,7 @@ def test_a_pawn_promotes_to_each_of_four_pieces(piece):
     ],
 )
 def test_games_end_with_the_expected_result(moves, fen, rewards, result_text):
-    state = play(moves, fen)
+    state = play(GAME, moves, fen and read(fen))
     assert state.terminated
     np.testing.assert_array_equal(GAME.rewards(state), rewards)
     assert GAME.result_text(state) == result_text
@@ -205,48 +178,35 @@ def test_games_end_with_the_expected_result(moves, fen, rewards, result_text):
 
 @pytest.mark.parametrize("moves", ["a3", "Rxb2"])
 def test_pawn_moves_and_captures_reset_the_fifty_move_clock(moves):
-    state = play(moves, "k7/8/8/8/8/8/Pn6/KR6 w - - 99 80")
+    state = play(GAME, moves, read("k7/8/8/8/8/8/Pn6/KR6 w - - 99 80"))
     assert not state.terminated
     assert state.halfmove_clock == 0
 
 
 @pytest.mark.parametrize(
-    ("pieces", "is_drawn"),
+    ("row", "is_drawn"),
     [
-        ("", True),
-        ("N", True),
-        ("B", True),
-        ("NN", False),
-        ("Nn", False),
-        ("Bn", False),
-        ("P", False),
-        ("R", False),
-        ("Q", False),
+        *((row, True) for row in ("8", "N7", "B7", "B1b1B3")),
+        *((row, False) for row in ("NN6", "Nn6", "Bn6", "P7", "R7", "Q7", "Bb6")),
     ],
 )
-def test_insufficient_material_is_a_draw(pieces, is_drawn):
-    row = pieces + str(8 - len(pieces)) if pieces else "8"
-    state = GAME.from_fen(f"7k/8/8/{row}/8/8/8/K7 w - - 0 1")
-    assert state.terminated == is_drawn
-
-
-@pytest.mark.parametrize(("bishops", "is_drawn"), [("B1b1B3", True), ("Bb6", False)])
-def test_bishops_on_squares_of_one_color_are_a_draw(bishops, is_drawn):
-    state = GAME.from_fen(f"8/7k/8/{bishops}/8/8/8/7K w - - 0 1")
-    assert state.terminated == is_drawn
+def test_insufficient_material_is_a_draw(row, is_drawn):
+    """Bishops on squares of one color are insufficient, however many."""
+    assert read(f"8/7k/8/{row}/8/8/8/7K w - - 0 1").terminated == is_drawn
 
 
 @pytest.mark.slow
 def test_the_third_occurrence_is_a_draw_with_repetitions():
     there_and_back = "Nf3 Nf6 Ng1 Ng8 "
     for moves in (2 * there_and_back).rsplit(maxsplit=1)[0], 2 * there_and_back:
-        state = play(moves, game=WITH_REPETITION)
+        state = play(WITH_REPETITION, moves)
         assert state.terminated == (moves == 2 * there_and_back)
     np.testing.assert_array_equal(WITH_REPETITION.rewards(state), DRAW)
     assert WITH_REPETITION.result_text(state) == "threefold repetition"
-    assert not play(2 * there_and_back).terminated
+    assert not play(GAME, 2 * there_and_back).terminated
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fen", "moves", "num_moves"),
     [
@@ -266,42 +226,45 @@ def test_the_third_occurrence_is_a_draw_with_repetitions():
 )
 def test_positions_are_equal_only_with_equal_legal_moves(fen, moves, num_moves):
     moves = (3 * moves.split())[:num_moves]
-    assert not play(" ".join(moves[:-1]), fen, WITH_REPETITION).terminated
-    assert play(" ".join(moves), fen, WITH_REPETITION).terminated
+    state = play(WITH_REPETITION, " ".join(moves[:-1]), read(fen, WITH_REPETITION))
+    assert not state.terminated
+    assert play(WITH_REPETITION, moves[-1], state).terminated
 
 
 def test_the_limit_of_moves_is_a_draw():
-    state = GAME.from_fen("k7/8/8/8/8/8/8/K6R b - - 10 256")
+    state = read("k7/8/8/8/8/8/8/K6R b - - 10 256")
     assert not state.terminated
-    state = single_step(GAME)(state, GAME.text_to_action(state, "Kb7"))
+    state = play(GAME, "Kb7", state)
     assert state.terminated
     np.testing.assert_array_equal(GAME.rewards(state), DRAW)
     assert GAME.result_text(state) == "limit of moves"
 
 
-@pytest.mark.parametrize("action", [0, -1, GAME.num_actions, 73 * 52 + 16])
-def test_an_illegal_move_loses(action):
+def test_an_illegal_move_loses():
     assert GAME.result_text(GAME.init()) == ""
-    state = single_step(GAME)(GAME.init(), action)
-    assert state.terminated
-    np.testing.assert_array_equal(GAME.rewards(state), BLACK_WINS)
-    assert GAME.result_text(state) == ""
+    for action in 0, -1, GAME.num_actions, 73 * 52 + 16:
+        state = GAME.step(GAME.init(), np.int32(action))
+        assert state.terminated
+        np.testing.assert_array_equal(GAME.rewards(state), BLACK_WINS)
+        assert GAME.result_text(state) == ""
 
 
 def test_step_accepts_exactly_the_legal_moves():
-    # Kiwipete, which contains every kind of move except promotions.
-    state = GAME.from_fen(
-        "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1"
-    )
-    after = jax.jit(jax.vmap(GAME.step, (None, 0)))(state, np.arange(GAME.num_actions))
-    legal = single_mask(GAME)(state)
-    np.testing.assert_array_equal(~np.asarray(after.terminated), legal)
+    state = read(KIWIPETE)
+    legal = np.asarray(GAME.legal_action_mask(state))
+    own = (np.asarray(GAME.board(state)) >= 0) & (np.asarray(GAME.board(state)) < 6)
+    # All moves of own pieces, and one way to move from each other square.
+    actions = np.arange(GAME.num_actions, dtype=np.int32).reshape(64, 73)
+    actions = [*actions[own.ravel()].ravel(), *actions[~own.ravel(), 8]]
+    ends = [bool(GAME.step(state, action).terminated) for action in actions]
+    np.testing.assert_array_equal(ends, ~legal[actions])
+    assert legal[actions].sum() == legal.sum() == 48
 
 
 @pytest.mark.parametrize(
     "fen",
     [
-        FIRST_POSITION,
+        FIRST,
         "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 0 1",
         "rnbqkbnr/1pp1pppp/p7/3pP3/8/8/PPPP1PPP/RNBQKBNR w KQkq d6 0 3",
         "r3k2r/8/8/8/8/8/8/R3K2R b Kq - 12 34",
@@ -309,12 +272,12 @@ def test_step_accepts_exactly_the_legal_moves():
     ],
 )
 def test_a_fen_can_be_read_and_written(fen):
-    assert GAME.to_fen(GAME.from_fen(fen)) == fen
+    assert GAME.to_fen(read(fen)) == fen
 
 
 def test_the_en_passant_square_is_named_where_a_capture_is_legal():
-    assert GAME.to_fen(play("e4")).split()[3] == "-"
-    assert GAME.to_fen(play("e4 a6 e5 d5")).split()[3] == "d6"
+    assert GAME.to_fen(play(GAME, "e4")).split()[3] == "-"
+    assert GAME.to_fen(play(GAME, "e4 a6 e5 d5")).split()[3] == "d6"
 
 
 @pytest.mark.parametrize(
@@ -380,19 +343,14 @@ def test_an_invalid_fen_is_refused_with_its_fault(fen, message):
     ],
 )
 def test_moves_are_accepted_in_several_notations(text, move):
-    state = GAME.from_fen(
-        "r3k2r/p1ppqpb1/bn2pnp1/3PN3/1p2P3/2N2Q1p/PPPBBPPP/R3K2R w KQkq - 0 1"
-    )
-    action = GAME.text_to_action(state, text)
-    assert GAME.action_to_text(state, action) == move
+    state = read(KIWIPETE)
+    assert GAME.action_to_text(state, GAME.text_to_action(state, text)) == move
 
 
-@pytest.mark.parametrize(
-    "text", ["a7b8", "a7b8q", "axb8=Q+", "axb8", "axb8=q", "a7xb8"]
-)
-def test_a_promotion_without_a_piece_is_to_a_queen(text):
-    state = GAME.from_fen("1n4k1/P7/8/8/8/8/8/K7 w - - 0 1")
-    assert GAME.action_to_text(state, GAME.text_to_action(state, text)) == "a7b8q"
+def test_a_promotion_without_a_piece_is_to_a_queen():
+    state = read("1n4k1/P7/8/8/8/8/8/K7 w - - 0 1")
+    for text in "a7b8", "a7b8q", "axb8=Q+", "axb8", "axb8=q", "a7xb8":
+        assert GAME.action_to_text(state, GAME.text_to_action(state, text)) == "a7b8q"
 
 
 @pytest.mark.parametrize(
@@ -414,27 +372,21 @@ def test_the_text_of_an_illegal_move_is_refused(text, message):
     assert "g1f3" in str(error.value)
 
 
-def test_ambiguous_text_is_refused():
-    state = GAME.from_fen("7k/8/8/8/8/8/8/KR3R2 w - - 0 1")
+def test_ambiguous_text_and_moves_after_the_end_are_refused():
+    state = read("7k/8/8/8/8/8/8/KR3R2 w - - 0 1")
     with pytest.raises(ValueError, match="'Rd1' may mean each of b1d1 f1d1"):
         GAME.text_to_action(state, "Rd1")
-
-
-def test_no_move_is_legal_after_the_end():
     with pytest.raises(ValueError, match="over"):
-        GAME.text_to_action(play("f3 e5 g4 Qh4"), "a3")
+        GAME.text_to_action(play(GAME, "f3 e5 g4 Qh4"), "a3")
 
 
 def test_every_action_has_a_unique_text():
-    state = GAME.from_fen("8/PPPPPPPP/8/8/8/7k/8/K7 w - - 0 1")
+    state = read("8/PPPPPPPP/8/8/8/7k/8/K7 w - - 0 1")
     texts = [GAME.action_to_text(state, action) for action in range(4672)]
     assert len(set(texts)) == len(texts)
-
-
-@pytest.mark.parametrize("action", [-1, GAME.num_actions])
-def test_a_number_without_an_action_has_no_text(action):
-    with pytest.raises(ValueError, match=str(action)):
-        GAME.action_to_text(GAME.init(), action)
+    for action in -1, GAME.num_actions:
+        with pytest.raises(ValueError, match=str(action)):
+            GAME.action_to_text(state, action)
 
 
 @pytest.mark.parametrize(
@@ -446,34 +398,32 @@ def test_a_number_without_an_action_has_no_text(action):
     ],
 )
 def test_the_observations_of_black_and_white_are_equivalent(fen):
-    ours, theirs = (GAME.from_fen(f) for f in (fen, exchanged(fen)))
-    np.testing.assert_array_equal(GAME.observe(ours), GAME.observe(theirs))
-    np.testing.assert_array_equal(*(single_mask(GAME)(s) for s in (ours, theirs)))
+    ours, theirs = read(fen), read(exchanged(fen))
+    for look in GAME.observe, GAME.legal_action_mask:
+        np.testing.assert_array_equal(look(ours), look(theirs))
 
 
 def test_the_observation_has_the_documented_planes():
-    fen = "rnbqkbnr/1pp1pppp/p7/3pP3/8/8/PPPP1PPP/RNBQKBNR w KQq d6 0 3"
-    seen = np.asarray(GAME.observe(GAME.from_fen(fen)))
-    board = np.asarray(GAME.board(GAME.from_fen(fen)))
+    state = read("rnbqkbnr/1pp1pppp/p7/3pP3/8/8/PPPP1PPP/RNBQKBNR w KQq d6 0 3")
+    seen, board = np.asarray(GAME.observe(state)), np.asarray(GAME.board(state))
     for piece in range(12):
         np.testing.assert_array_equal(seen[..., piece], board == piece)
     assert [seen[..., plane].mean() for plane in (12, 13, 14, 15)] == [1, 1, 0, 1]
     assert np.argwhere(seen[..., 16]).tolist() == [[2, 3]]
-    later = GAME.observe(GAME.from_fen("k7/8/8/8/8/8/8/K6R w - - 25 80"))
+    later = np.asarray(GAME.observe(read("k7/8/8/8/8/8/8/K6R w - - 25 80")))
     np.testing.assert_allclose(later[..., 29], 0.25)
 
 
 def test_the_observation_has_the_squares_that_each_kind_of_piece_attacks():
     generator = np.random.default_rng(0)
-    observe = jax.jit(GAME.observe)
-    for _ in range(60):
+    for _ in range(20):
         board = chess.Board()
         for _ in range(generator.integers(100)):
             if not board.is_game_over():
                 board.push(generator.choice(list(board.legal_moves)))
         if board.is_game_over():
             continue
-        seen = np.asarray(observe(GAME.from_fen(board.fen())))[..., 17:29]
+        seen = np.asarray(GAME.observe(read(board.fen())))[..., 17:29]
         if board.turn == chess.BLACK:
             seen = seen[::-1]
         sides = [
@@ -489,42 +439,33 @@ def test_the_observation_has_the_squares_that_each_kind_of_piece_attacks():
             np.testing.assert_array_equal(seen[..., plane], expected)
 
 
+@pytest.mark.slow
 def test_the_observation_contains_repetitions_if_they_count():
-    once = play("Nf3 Nf6 Ng1", game=WITH_REPETITION)
-    again = play("Nf3 Nf6 Ng1 Ng8", game=WITH_REPETITION)
+    once = play(WITH_REPETITION, "Nf3 Nf6 Ng1")
+    again = play(WITH_REPETITION, "Ng8", once)
     assert np.asarray(WITH_REPETITION.observe(once))[..., 30].max() == 0
     assert np.asarray(WITH_REPETITION.observe(again))[..., 30].min() == 1
 
 
 def test_the_squares_of_the_last_move_are_marked():
-    for fen, cells in (
-        ("k7/8/8/8/8/8/8/K6R w - - 0 1", ((7, 7), (0, 7))),
-        ("k6r/8/8/8/8/8/8/K7 b - - 0 1", ((0, 7), (7, 7))),
+    for fen, move, cells in (
+        ("k7/8/8/8/8/8/8/K6R w - - 0 1", "h1h8", ((7, 7), (0, 7))),
+        ("k6r/8/8/8/8/8/8/K7 b - - 0 1", "h8h1", ((0, 7), (7, 7))),
     ):
-        before = GAME.from_fen(fen)
-        action = GAME.text_to_action(before, "h1h8" if " w " in fen else "h8h1")
-        assert GAME.last_cells(single_step(GAME)(before, action), action) == cells
+        before = read(fen)
+        action = GAME.text_to_action(before, move)
+        assert GAME.last_cells(play(GAME, move, before), action) == cells
 
 
-def test_a_policy_is_drawn_as_arrows():
-    state = GAME.from_fen("8/P7/8/8/8/8/k6K/8 w - - 0 1")
-    policy = np.zeros(GAME.num_actions)
-    policy[[GAME.text_to_action(state, t) for t in ("a7a8q", "a7a8n")]] = 0.5, 0.25
-    assert ">75%<" in GAME.to_svg(state, policies={"network": policy})
-
-
-def test_the_initial_position_is_rendered():
+def test_positions_and_policies_are_drawn():
     lines = GAME.to_text(GAME.init()).split("\n")
     assert lines[1].split() == ["8", *"rnbqkbnr"]
     assert lines[8].split() == ["1", *"RNBQKBNR"]
-
-
-def test_a_state_has_56_bytes_and_800_more_with_repetitions():
-    sizes = [
-        sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(game.init()))
-        for game in (GAME, WITH_REPETITION)
-    ]
-    assert sizes == [56, 856]
+    # A policy has arrows.
+    state = read("8/P7/8/8/8/8/k6K/8 w - - 0 1")
+    policy = np.zeros(GAME.num_actions)
+    policy[[GAME.text_to_action(state, t) for t in ("a7a8q", "a7a8n")]] = 0.5, 0.25
+    assert ">75%<" in GAME.to_svg(state, policies={"network": policy})
 
 
 @pytest.mark.parametrize(
@@ -544,50 +485,45 @@ def test_invalid_options_are_refused(options):
         make("chess", **options)
 
 
+@pytest.mark.parametrize(
+    "number",
+    [1, 2, 3, *(pytest.param(n, marks=pytest.mark.slow) for n in (0, 4, 5))],
+)
+def test_the_number_of_lines_of_three_moves_is_the_published_one(engine, number):
+    rules = engine("chess_rules")
+    fen, counts = list(rules.PERFT.items())[number]
+    assert rules.perft(GAME, read(fen), 3) == counts[2]
+
+
 @pytest.fixture(scope="module")
-def record():
+def record(engine):
     """Returns random games, replayed below."""
-    module = pytest.MonkeyPatch()
-    module.syspath_prepend(EXPERIMENTS)
-    player = importlib.import_module("engines.chess_rules").make_player(SHORT, 0.3)
-    module.undo()
-    firsts = jax.tree.map(
-        lambda leaf: np.broadcast_to(leaf, (6, *leaf.shape)), SHORT.init()
-    )
-    return jax.device_get(player(firsts, jax.random.split(jax.random.key(0), 6)))
+    player = engine("chess_rules").make_player(SHORT, 0.3)
+    firsts = stack([compiled(SHORT).init()] * 4)
+    return jax.device_get(player(firsts, jax.random.split(jax.random.key(0), 4)))
 
 
-SHORT = make("chess", repetition=True, max_moves=100)
-
-
-def test_random_games_agree_with_python_chess(engine, record):
-    counts = engine.compare(SHORT, record)
+def test_python_chess_agrees_at_every_position(engine, record):
+    rules = engine("chess_rules")
+    counts = rules.compare(SHORT, record)
     assert counts["positions"] > 100
-    assert {fact: counts[fact] for fact in engine.FACTS} == dict.fromkeys(
-        engine.FACTS, 0
-    )
+    assert {fact: counts[fact] for fact in rules.FACTS} == dict.fromkeys(rules.FACTS, 0)
 
 
 @pytest.mark.parametrize(
-    ("fact", "name"),
-    [
-        ("legal", "legal"),
-        ("board", "board"),
-        ("player", "player"),
-        ("rewards", "rewards"),
-        ("terminated", "terminated"),
-        ("fen", "en_passant"),
-    ],
+    "name", ["legal", "board", "player", "rewards", "terminated", "en_passant"]
 )
-def test_a_wrong_fact_is_detected(engine, record, fact, name):
+def test_a_wrong_fact_is_detected(engine, record, name):
     wrong = record[name].copy()
     wrong[3, 5] = 1 - wrong[3, 5]
-    assert engine.compare(SHORT, {**record, name: wrong})[fact] > 0
+    counts = engine("chess_rules").compare(SHORT, {**record, name: wrong})
+    assert counts["fen" if name == "en_passant" else name] > 0
 
 
 def test_a_wrong_rule_is_detected(engine, record):
     without_repetition = make("chess", max_moves=100)
-    assert engine.compare(without_repetition, record)["terminated"] > 0
+    counts = engine("chess_rules").compare(without_repetition, record)
+    assert counts["terminated"] > 0
 
 
 @pytest.mark.parametrize(
@@ -600,7 +536,7 @@ def test_a_wrong_rule_is_detected(engine, record):
     ],
 )
 def test_the_heuristic_value_counts_material(fen, lead):
-    assert GAME.evaluate(GAME.from_fen(fen)) == pytest.approx(lead / (10 + abs(lead)))
+    assert GAME.evaluate(read(fen)) == pytest.approx(lead / (10 + abs(lead)))
 
 
 @pytest.mark.parametrize("game", [GAME, WITH_REPETITION])

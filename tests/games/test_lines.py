@@ -210,7 +210,9 @@ def test_tic_tac_toe_has_5478_positions_and_255168_games(engine, name):
     assert sum(ply.num_finished_games() for ply in plies) == 255_168
 
 
-@pytest.mark.parametrize("name", ["connect_four", "tic_tac_toe"])
+@pytest.mark.parametrize(
+    "name", ["connect_four", pytest.param("tic_tac_toe", marks=pytest.mark.slow)]
+)
 def test_pgx_agrees_at_every_position(engine, name):
     compare = engine("pgx_games").make_comparison(make(name))
     counts = jax.device_get(compare(jax.random.split(jax.random.key(1), 100)))
