@@ -6,7 +6,7 @@ import pytest
 
 from azjax import games
 from azjax.networks import DenseTrunkConfig, NetworkConfig
-from azjax.players import AlphaZeroPlayer, TrainedPlayer, first_network
+from azjax.players import AlphaZeroPlayer, MCTSPlayer, TrainedPlayer, first_network
 from azjax.search import AlphaZeroConfig, GumbelConfig
 
 CONFIG = NetworkConfig(
@@ -66,6 +66,12 @@ def searcher(trained):
         trained.network,
         trained.variables,
     )
+
+
+@pytest.fixture(scope="session")
+def playouts(trained):
+    """A player without a network, whose trees are smaller than `MAX_BRANCHES`."""
+    return MCTSPlayer(trained.game, 30, tree_reuse_nodes=10)
 
 
 @pytest.fixture(scope="session")

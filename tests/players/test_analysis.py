@@ -1,20 +1,16 @@
 import numpy as np
 import pytest
 
-from azjax.players import MCTSPlayer, init_carry
+from azjax.players import init_carry
 from azjax.players.analysis import MAX_BRANCHES
 
 MOVES = [], [4], [0, 3, 1, 4], [0, 4, 1]  # the third is won in one
-WITH_PLAYOUTS = 30, 10  # simulations and kept nodes
 
 
-@pytest.fixture(scope="module", params=["network", "playouts"])
-def found(request, searcher, after, analyze):
+@pytest.fixture(scope="module", params=["searcher", "playouts"])
+def found(request, after, analyze):
     """The analysis of four positions, and the kept trees."""
-    player, states = searcher, after(*MOVES)
-    if request.param == "playouts":
-        simulations, kept = WITH_PLAYOUTS
-        player = MCTSPlayer(searcher.game, simulations, tree_reuse_nodes=kept)
+    player, states = request.getfixturevalue(request.param), after(*MOVES)
     return analyze(player, states, init_carry(player, states))[1:]
 
 
@@ -22,7 +18,8 @@ def test_branches_are_the_most_visited_nodes_with_their_parents(found):
     analysis, tree = found
     branches = analysis.branches
     # A small tree is returned whole.
-    assert branches.visits.shape[1] in {sum(WITH_PLAYOUTS), MAX_BRANCHES}
+    num_nodes = tree.node_visits.shape[1]
+    assert branches.visits.shape[1] == min(num_nodes, MAX_BRANCHES)
     for game in range(len(MOVES)):
         most = sorted(tree.node_visits[game].tolist(), reverse=True)
         assert branches.visits[game].tolist() == most[:MAX_BRANCHES]
