@@ -1,0 +1,513 @@
+"""azjax's policies compared with mctx's, with artificial models and games.
+
+They differ only behind the end of a game, where mctx searches on.
+"""
+
+import functools
+import inspect
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import chex
+import jax
+import jax.numpy as jnp
+import mctx
+import numpy as np
+import pytest
+
+from azjax import games
+from azjax.devices import tracing_for
+from azjax.networks import DenseTrunkConfig, NetworkConfig, init_network
+from azjax.players.model import evaluate, make_recurrent_fn, make_root
+from azjax.search import (
+    AlphaZeroConfig,
+    GumbelConfig,
+    alphazero_policy,
+    empty_tree,
+    gumbel_muzero_policy,
+    gumbel_policy,
+    muzero_policy,
+)
+
+NUM_ACTIONS = 5
+
+
+@pytest.mark.parametrize(
+    ("ours", "theirs"),
+    [
+        (gumbel_muzero_policy, mctx.gumbel_muzero_policy),
+        (muzero_policy, mctx.muzero_policy),
+    ],
+)
+def test_the_parameters_and_defaults_are_those_of_mctx(ours, theirs):
+    parameters = [
+        [(one.name, one.kind, one.default) for one in signature.parameters.values()]
+        for signature in (inspect.signature(ours), inspect.signature(theirs))
+    ]
+    assert parameters[0] == parameters[1]
+
+
+# Policies
+
+
+class Case(NamedTuple):
+    """Two policies with the same result, and the arguments of both.
+
+    is_puct: whether they take `dirichlet_fraction`.
+    dtype: of the root's numbers that azjax gets; mctx gets the same ones in float32.
+    platform: for which azjax's search is traced; all but "cpu" pack its tables.
+    from_empty: whether azjax starts from a tree without nodes.
+    """
+
+    ours: Callable[..., Any]
+    theirs: Callable[..., Any]
+    num_simulations: int = 64
+    batch_size: int = 4
+    max_depth: int | None = None
+    is_puct: bool = False
+    dtype: Any = jnp.float32
+    platform: str = "cpu"
+    from_empty: bool = False
+
+
+def values_of_children(tree, node):
+    """Returns the Q-values, from the numbers of the children; 0 if not visited."""
+    values = tree.children_rewards + tree.children_discounts * tree.children_values
+    return jnp.where(tree.children_visits[node] > 0, values[node], 0.0)
+
+
+def completed_values(tree, node):
+    mixed = mctx.qtransform_completed_by_mix_value(
+        tree, node, value_scale=0.3, maxvisit_init=10.0, rescale_values=False
+    )
+    return mixed + 0.3 * values_of_children(tree, node)
+
+
+def compared_values(tree, node):
+    compared = mctx.qtransform_by_parent_and_siblings(tree, node, epsilon=0.1)
+    return compared + 0.3 * values_of_children(tree, node)
+
+
+def values_from_0_to_1(tree, node):
+    visits = tree.children_visits[node]
+    return jnp.where(visits > 0, (tree.qvalues(node) + 1) / 2, 0.0)
+
+
+GUMBEL: dict[str, Any] = {
+    "qtransform": completed_values,
+    "max_num_considered_actions": 3,
+    "gumbel_scale": 0.5,
+}
+MUZERO: dict[str, Any] = {
+    "qtransform": compared_values,
+    "dirichlet_alpha": 0.7,
+    "pb_c_init": 2.0,
+    "pb_c_base": 100.0,
+    "temperature": 0.5,
+}
+
+
+def both(ours, theirs, **settings):
+    return functools.partial(ours, **settings), functools.partial(theirs, **settings)
+
+
+def alphazero(ours, *, temperature):
+    """Returns azjax's PUCT and the same one of mctx."""
+    theirs = functools.partial(
+        mctx.muzero_policy,
+        qtransform=values_from_0_to_1,
+        dirichlet_alpha=0.7,
+        pb_c_init=2.0,
+        pb_c_base=100.0,
+        temperature=temperature,
+    )
+    return ours, theirs
+
+
+PUCT: dict[str, Any] = {"c_init": 2.0, "c_base": 100.0, "dirichlet_alpha": 0.7}
+rescaled = functools.partial(
+    mctx.qtransform_completed_by_mix_value, value_scale=0.2, rescale_values=True
+)
+not_rescaled = functools.partial(rescaled, rescale_values=False)
+CASES = {
+    "gumbel_muzero_policy": Case(
+        *both(gumbel_muzero_policy, mctx.gumbel_muzero_policy, **GUMBEL),
+        max_depth=5,
+        dtype=jnp.bfloat16,
+    ),
+    "gumbel, configured": Case(
+        GumbelConfig(3, value_scale=0.2).policy(explores=True),
+        functools.partial(
+            mctx.gumbel_muzero_policy, qtransform=rescaled, max_num_considered_actions=3
+        ),
+        platform="tpu",
+        from_empty=True,
+    ),
+    "muzero_policy": Case(
+        *both(muzero_policy, mctx.muzero_policy, **MUZERO),
+        is_puct=True,
+        dtype=jnp.bfloat16,
+        platform="tpu",
+    ),
+    "alphazero_policy": Case(
+        *alphazero(
+            functools.partial(alphazero_policy, temperature=0.5, **PUCT),
+            temperature=0.5,
+        ),
+        is_puct=True,
+        dtype=jnp.bfloat16,
+    ),
+}
+SLOW_CASES = {
+    "gumbel_policy, not rescaled": Case(
+        functools.partial(
+            gumbel_policy,
+            max_num_considered_actions=4,
+            value_scale=0.2,
+            rescale_values=False,
+        ),
+        functools.partial(
+            mctx.gumbel_muzero_policy,
+            qtransform=not_rescaled,
+            max_num_considered_actions=4,
+        ),
+        num_simulations=32,
+        batch_size=256,
+        dtype=jnp.bfloat16,
+    ),
+    "gumbel, one move deep": Case(
+        *both(gumbel_muzero_policy, mctx.gumbel_muzero_policy),
+        num_simulations=8,
+        batch_size=1,
+        max_depth=1,
+    ),
+    "muzero, long": Case(
+        *both(muzero_policy, mctx.muzero_policy),
+        num_simulations=256,
+        max_depth=5,
+        is_puct=True,
+    ),
+    "alphazero, configured": Case(
+        *alphazero(
+            AlphaZeroConfig(c_init=2, c_base=100, dirichlet_alpha=0.7).policy(True),
+            temperature=0.0,
+        ),
+        batch_size=32,
+        is_puct=True,
+    ),
+}
+
+
+def make_run(case: Case, model):
+    """Compiles `(params, root, illegal, dirichlet_fraction)` to both results."""
+
+    @jax.jit
+    def run(params, root, illegal, dirichlet_fraction):
+        settings = {"invalid_actions": illegal, "max_depth": case.max_depth}
+        if case.is_puct:
+            settings["dirichlet_fraction"] = dirichlet_fraction
+        given = in_type(case.dtype, root)
+        arguments = (model, case.num_simulations)
+        call = functools.partial(case.theirs, params, jax.random.key(0))
+        theirs = call(in_type(jnp.float32, given), *arguments, **settings)
+        if case.from_empty:
+            size = (illegal.shape[1], case.num_simulations + 1)
+            settings["tree"] = empty_tree(root.embedding, *size)
+        with tracing_for(case.platform):
+            call = functools.partial(case.ours, params, jax.random.key(0))
+            return call(given, *arguments, **settings), theirs
+
+    return run
+
+
+def in_type(dtype, root):
+    return root.replace(
+        prior_logits=root.prior_logits.astype(dtype), value=root.value.astype(dtype)
+    )
+
+
+# Comparison
+
+WITHOUT_CHILDREN = {
+    "children_index": mctx.Tree.UNVISITED,
+    "children_visits": 0,
+    "children_values": 0,
+    "children_rewards": 0,
+    "children_discounts": 0,
+}
+UNUSED_NODE = {
+    "node_visits": 0,
+    "raw_values": 0,
+    "node_values": 0,
+    "parents": mctx.Tree.NO_PARENT,
+    "action_from_parent": mctx.Tree.NO_PARENT,
+    "children_prior_logits": 0,
+}
+
+
+def remove_nodes_after_ends(tree) -> tuple[dict[str, np.ndarray], int]:
+    """Returns the arrays without nodes after discounts of 0, and their number.
+
+    A terminated node then has the model's value.
+    """
+    names = (*UNUSED_NODE, *WITHOUT_CHILDREN)
+    fields = {name: np.array(getattr(tree, name)) for name in names}
+    batch_size, num_nodes = tree.node_visits.shape
+    num_cut = 0
+    for game in range(batch_size):
+        continues = np.zeros(num_nodes, bool)
+        for node in range(num_nodes):
+            parent = tree.parents[game, node]
+            is_kept = node == 0 or continues[parent]
+            if node and is_kept:
+                action = tree.action_from_parent[game, node]
+                discount = tree.children_discounts[game, parent, action]
+                value = tree.raw_values[game, node]
+                continues[node] = discount != 0
+                if not continues[node]:
+                    fields["node_values"][game, node] = value
+                    fields["children_values"][game, parent, action] = value
+            if node == 0:
+                continues[node] = True
+            if not continues[node]:
+                for name, nothing in WITHOUT_CHILDREN.items():
+                    fields[name][game, node] = nothing
+            if not is_kept:
+                num_cut += int(tree.node_visits[game, node] > 0)
+                for name, nothing in UNUSED_NODE.items():
+                    fields[name][game, node] = nothing
+    return fields, num_cut
+
+
+def assert_same_result(ours, theirs) -> int:
+    """Compares all fields of all nodes; returns the number of nodes only in mctx's
+    tree.
+    """
+    np.testing.assert_array_equal(ours.action, theirs.action)
+    close = functools.partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-5)
+    close(ours.action_weights, theirs.action_weights)
+    our_tree, tree = ours.search_tree, theirs.search_tree
+    np.testing.assert_array_equal(
+        our_tree.root_invalid_actions, tree.root_invalid_actions
+    )
+    if tree.extra_data is not None:
+        noise, expected = our_tree.extra_data.root_gumbel, tree.extra_data.root_gumbel
+        np.testing.assert_array_equal(noise, expected)
+    fields, num_cut = remove_nodes_after_ends(tree)
+    for name, numbers in fields.items():
+        found, expected = getattr(our_tree, name), numbers
+        if name == "children_prior_logits":  # without the part that has no effect
+            found, expected = (
+                x - x.max(axis=-1, keepdims=True) for x in (found, expected)
+            )
+        assert found.dtype == expected.dtype, name
+        if found.dtype == np.int32:
+            np.testing.assert_array_equal(found, expected, name)
+        else:
+            close(found, expected, err_msg=name)
+    is_used = our_tree.node_visits > 0
+    chex.assert_trees_all_equal(
+        *(
+            jax.tree.map(lambda leaf: leaf[is_used], one.embeddings)
+            for one in (our_tree, tree)
+        )
+    )
+    return num_cut
+
+
+# An artificial game
+
+
+class Dice(NamedTuple):
+    """A model with pseudorandom outputs, determined by position and action.
+
+    A position is an integer in float32.
+
+    priors: range of the logits; 0: all actions are equally likely and, until they are
+        visited, equally good.
+    discounts: the four possible discounts.
+    noise: scale of the part of the rewards that depends on the model's key.
+    illegal: share of the actions below the root that are illegal.
+    root_illegal: whether one action of every second root is illegal.
+    dirichlet: fraction of noise in the root's prior, in PUCT.
+    """
+
+    priors: float = 2.0
+    discounts: tuple[float, ...] = (-1.0, 1.0, -0.5, 0.75)
+    noise: float = 0.0
+    illegal: float = 0.0
+    root_illegal: bool = True
+    dirichlet: float = 0.0
+
+
+ENDING = (-1.0, 1.0, -0.5, 0.0)
+DICE = {
+    "sharp": Dice(priors=8.0, dirichlet=0.5),
+    "soft": Dice(root_illegal=False, dirichlet=0.5),
+    "flat": Dice(priors=0.0),
+    "noisy": Dice(noise=1.0),
+    "with illegal actions": Dice(illegal=0.4),
+    "sharp and ending": Dice(priors=8.0, discounts=ENDING),
+    "flat and ending": Dice(priors=0.0, discounts=ENDING),
+}
+
+
+def scramble(number):
+    """Mixes the bits of uint32 numbers."""
+    for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
+        number = (number ^ (number >> shift)) * jnp.uint32(factor)
+    return number ^ (number >> 16)
+
+
+def roll(dice, position, action, noise):
+    """Draws the model's outputs for B positions after B actions."""
+    seed = scramble(position.astype(jnp.uint32) ^ scramble(action.astype(jnp.uint32)))
+    numbers = jnp.arange(1, NUM_ACTIONS + 5, dtype=jnp.uint32)
+    bits = scramble(seed[:, None] + numbers * jnp.uint32(0x9E3779B9)) >> 8
+    drawn = bits.astype(jnp.float32) / 2**23 - 1  # all within [-1, 1)
+    is_illegal = (bits[:, 4:] % 100 < 100 * dice.illegal).at[:, 0].set(False)
+    lowest = jnp.finfo(jnp.float32).min
+    fields = {
+        "reward": drawn[:, 0] + dice.noise * noise,
+        "discount": jnp.asarray(dice.discounts)[bits[:, 1] % 4],
+        "value": drawn[:, 2],
+        "prior_logits": jnp.where(is_illegal, lowest, dice.priors * drawn[:, 4:]),
+    }
+    return mctx.RecurrentFnOutput(**fields), bits[:, 3].astype(jnp.float32)
+
+
+def dice_model(dice, rng_key, action, positions):
+    return roll(dice, positions, action, jax.random.uniform(rng_key, action.shape))
+
+
+@functools.partial(jax.jit, static_argnums=1)
+def dice_root(dice, batch_size):
+    """Returns the root and its illegal actions."""
+    game = jnp.arange(batch_size)
+    start = jnp.full(batch_size, 7.0)
+    output, positions = roll(dice._replace(illegal=0.0), start, game, 0.0)
+    fields = {
+        "prior_logits": output.prior_logits,
+        "value": output.value,
+        "embedding": positions,
+    }
+    is_chosen = (game % NUM_ACTIONS)[:, None] == jnp.arange(NUM_ACTIONS)
+    has_illegal = dice.root_illegal & (game % 2 == 1)
+    return mctx.RootFnOutput(**fields), is_chosen & has_illegal[:, None]
+
+
+def start_of(case: Case, dice: Dice):
+    """Returns the arguments of the compiled function."""
+    return dice, *dice_root(dice, case.batch_size), dice.dirichlet
+
+
+@functools.cache
+def compile_with_dice(case: Case):
+    return make_run(case, dice_model).lower(*start_of(case, Dice())).compile()
+
+
+@pytest.fixture(scope="module")
+def compiled(request):
+    """A case and its compiled function, which all dice share."""
+    case = (CASES | SLOW_CASES)[request.param]
+    return case, compile_with_dice(case)
+
+
+def pairs_of(cases):
+    """Returns the names of cases and dice that are compared.
+
+    `alphazero_policy` breaks ties by number, and draws noise over the legal actions.
+    """
+
+    def is_compared(name, dice):
+        has_ties = dice.priors == 0 or (dice.root_illegal and dice.dirichlet)
+        return not (name.startswith("alphazero") and has_ties)
+
+    return [(name, x) for name in cases for x in DICE if is_compared(name, DICE[x])]
+
+
+@pytest.mark.parametrize(
+    ("compiled", "dice"),
+    [
+        *pairs_of(CASES),
+        *(pytest.param(*x, marks=pytest.mark.slow) for x in pairs_of(SLOW_CASES)),
+    ],
+    indirect=["compiled"],
+)
+def test_a_policy_has_the_results_of_mctx(compiled, dice):
+    """With roots in float32 and bfloat16, and tables of both kinds."""
+    (case, run), dice = compiled, DICE[dice]
+    num_cut = assert_same_result(*jax.device_get(run(*start_of(case, dice))))
+    if 0.0 not in dice.discounts:
+        assert num_cut == 0
+    elif case.max_depth is None:
+        assert num_cut > 0, "mctx did not search behind the end"
+
+
+# Games
+
+TINY = NetworkConfig(
+    trunk=DenseTrunkConfig(num_blocks=0, width=4, stem_channels=8, window=2)
+)
+
+
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def positions_after_random_moves(game, batch_size):
+    """Returns positions of all stages of a game, including finished ones."""
+
+    def play_move(states, inputs):
+        move, rng_key = inputs
+        legal = jax.vmap(game.legal_action_mask)(states)
+        action = jax.random.categorical(rng_key, jnp.where(legal, 0.0, -1e9))
+        after = jax.vmap(game.step)(states, action)
+        plays = move < jnp.arange(batch_size) % game.max_moves
+
+        def choose(new, old):
+            return jnp.where(plays.reshape(-1, *[1] * (old.ndim - 1)), new, old)
+
+        return jax.tree.map(choose, after, states), None
+
+    start = jax.tree.map(
+        lambda leaf: jnp.broadcast_to(leaf, (batch_size, *leaf.shape)), game.init()
+    )
+    keys = jax.random.split(jax.random.key(0), game.max_moves)
+    return jax.lax.scan(play_move, start, (jnp.arange(game.max_moves), keys))[0]
+
+
+# If all moves are equal in a whole game, mctx's PUCT depends on noise that is no larger
+# than the rounding of its scores: two compilations of mctx can differ.
+@pytest.mark.slow
+@pytest.mark.parametrize(
+    ("policy", "name", "batch_size", "num_simulations", "flat"),
+    [
+        ("gumbel", "tic_tac_toe", 18, 100, (True,)),
+        ("gumbel", "connect_four", 84, 64, (False, True)),
+        ("muzero", "connect_four", 84, 64, (False,)),
+        ("muzero", "tic_tac_toe", 18, 40, (False,)),
+    ],
+)
+def test_in_a_game_only_nodes_after_the_end_differ(
+    policy, name, batch_size, num_simulations, flat
+):
+    game = games.make(name)
+    network, sharp = init_network(
+        jax.random.key(0), game.observation_shape, game.num_actions, TINY
+    )
+    policies = {
+        "gumbel": both(gumbel_muzero_policy, mctx.gumbel_muzero_policy),
+        "muzero": both(muzero_policy, mctx.muzero_policy),
+    }[policy]
+    case = Case(*policies, num_simulations, is_puct=policy == "muzero")
+    run = make_run(case, make_recurrent_fn(game, network))
+    states = positions_after_random_moves(game, batch_size)
+
+    @jax.jit
+    def start(variables):
+        root = make_root(game, *evaluate(game, network, variables, states), states)
+        return root, ~jax.vmap(game.legal_action_mask)(states)
+
+    for is_flat in flat:
+        variables = jax.tree.map(np.zeros_like, sharp) if is_flat else sharp
+        results = run(variables, *start(variables), 0.25)
+        num_cut = assert_same_result(*jax.device_get(results))
+        assert num_cut > 0, "mctx did not search behind the end"
