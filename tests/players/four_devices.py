@@ -1,38 +1,59 @@
-"""Grades players and plays matches on 4 CPU devices; prints JSON."""
+"""Grades players, plays matches and searches on 4 CPU devices; prints JSON."""
 
 import json
 import re
+from typing import ClassVar
 
 import jax
+import jax.numpy as jnp
 import numpy as np
+from flax import struct
 
 from azjax import arena, games
 from azjax.arena import matches, solved
 from azjax.networks import DenseTrunkConfig, NetworkConfig
-from azjax.players import AlphaZeroPlayer, MCTSPlayer, RandomPlayer, first_network
+from azjax.players import AlphaZeroPlayer, RandomPlayer, first_network
 from azjax.players.batches import Division, batch_layout
 from azjax.players.core import choose
 from azjax.search import GumbelConfig
 
 GAME = games.make("tic_tac_toe")
+NETWORK = NetworkConfig(DenseTrunkConfig(width=16, num_blocks=1))
 COLLECTIVES = re.compile(
     r" (all-reduce|all-gather|all-to-all|collective-permute|reduce-scatter)"
     r"(?:-start)?\("
 )
+ONE, ALL = jax.local_devices()[:1], None
+
+
+@struct.dataclass
+class CountingPlayer:
+    """Plays at random with a carry, the number of its moves, as the value."""
+
+    draws_in_parts: ClassVar[bool] = True
+
+    def choose(self, rng_key, states):
+        return RandomPlayer(GAME).choose(rng_key, states)
+
+    def init_carry(self, states):
+        return jnp.zeros(states.terminated.shape)
+
+    def choose_with_carry(self, rng_key, states, carry):
+        # The carry of each game is the number of its own moves so far.
+        seen = jax.vmap(GAME.observe)(states).sum(axis=(1, 2, 3)) // 2
+        is_own = states.terminated | (jnp.abs(seen - carry) <= 1)
+        choice = self.choose(rng_key, states)
+        action = jnp.where(is_own, choice.action, GAME.num_actions)
+        return choice._replace(action=action), carry + 1
 
 
 def main() -> dict:
     """Returns the results."""
-    trunk = DenseTrunkConfig(width=16, num_blocks=1)
-    network, variables = first_network(0, GAME, NetworkConfig(trunk))
-    search = GumbelConfig(tree_reuse_nodes=4)
-    searcher = AlphaZeroPlayer(GAME, search, 4, network, variables)
+    network, variables = jax.jit(lambda: first_network(0, GAME, NETWORK))()
+    searcher = AlphaZeroPlayer(GAME, GumbelConfig(), 4, network, variables)
     used = note_devices()
-    others = {
-        "grade of mcts": other_grades(MCTSPlayer(GAME, 4)),
-        "grade of alphazero": other_grades(searcher),
-        "match": other_games(searcher, RandomPlayer(GAME)),
-    }
+    others = {"grade": other_grades(), "match": other_games()}
+    others["search"], collectives = other_searches(searcher)
     layouts = [
         batch_layout(size, [searcher], Division(devices=jax.devices()[:number]))
         for size, number in ((72, 4), (66, 3), (63, 4))
@@ -40,7 +61,7 @@ def main() -> dict:
     return {
         "others": others,
         "used": used,
-        "collectives": collectives(searcher),
+        "collectives": collectives,
         "layouts": [
             [layout.size, layout.num_parts, layout.mesh and layout.mesh.size]
             for layout in layouts
@@ -68,50 +89,59 @@ def note_devices() -> list[int]:
     return used
 
 
-def other_grades(player) -> float:
+def other_grades() -> float:
     """Returns the fraction of positions with different grades on 1 and 4 devices."""
     positions = arena.shipped(GAME)
     assert positions is not None
     one, four = (
         arena.grade(
-            player,
+            RandomPlayer(GAME),
             positions.subset(100),
             jax.random.key(1),
             batch_size=70,
             division=Division(devices=devices),
         )
-        for devices in (jax.local_devices()[:1], None)
+        for devices in (ONE, ALL)
     )
     return float(np.mean(one.is_mistake != four.is_mistake))
 
 
-def other_games(player, opponent) -> float:
-    """Returns the fraction of games that differ on 1 and 4 devices."""
+def other_games() -> float:
+    """Returns the fraction of games that differ on 1 and 4 devices, or were lost by the
+    player with a carry because of an illegal move."""
     openings = arena.suite(GAME, jax.random.key(0), 66)
     one, four = (
         arena.play_openings(
-            *(GAME, player, opponent, openings, jax.random.key(1)),
+            *(GAME, CountingPlayer(), RandomPlayer(GAME)),
+            *(openings, jax.random.key(1)),
             division=Division(devices=devices),
-        ).moves
-        for devices in (jax.local_devices()[:1], None)
+        )
+        for devices in (ONE, ALL)
     )
-    assert len(one) == 132
-    return float((one != four).any(axis=1).mean())
+    assert len(one.moves) == 132
+    is_other = (one.moves != four.moves).any(axis=1)
+    return float(is_other.mean()) + sum(map(bool, four.faults))
 
 
-def collectives(player) -> list[str]:
-    """Returns the collectives of a search."""
-    layout = batch_layout(64, [player])
+def other_searches(player) -> tuple[float, list[str]]:
+    """Returns the fraction of moves that differ on 1 and 4 devices, and the collectives
+    of the search on 4."""
     states = arena.suite(GAME, jax.random.key(0), 64).states
-    compiled = jax.jit(choose, static_argnums=3).lower(
-        layout.replicated(player),
-        layout.keys(jax.random.key(0)),
-        layout.by_position(states),
-        layout.mesh,
-    )
-    text = compiled.compile().as_text()
+    actions, text = [], None
+    for devices in (ONE, ALL):
+        layout = batch_layout(64, [player], Division(devices=devices))
+        arguments = (
+            layout.replicated(player),
+            layout.keys(jax.random.key(0)),
+            layout.by_position(states),
+        )
+        search = jax.jit(choose, static_argnums=3).lower(*arguments, layout.mesh)
+        compiled = search.compile()
+        actions.append(np.asarray(compiled(*arguments).action))
+        text = compiled.as_text()
     assert text is not None
-    return COLLECTIVES.findall(text)
+    one, four = actions
+    return float(np.mean(one != four)), COLLECTIVES.findall(text)
 
 
 if __name__ == "__main__":
