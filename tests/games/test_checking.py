@@ -1,17 +1,18 @@
 """Each violation of the contract is detected and explained."""
 
-import dataclasses
 import functools
 import importlib.util
 import re
 import sys
 import types
+from dataclasses import replace
 from pathlib import Path
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from compiled_games import compiled, play
 from flax import struct
 
 import azjax
@@ -26,6 +27,11 @@ class Plain(TicTacToe):
     """Tic-tac-toe without symmetries, which take time to compile."""
 
     symmetries = Game.symmetries
+
+
+def broken(**attributes):
+    """Returns a class of games with other methods or attributes."""
+    return type("Broken", (Plain,), attributes)
 
 
 def assert_found(game_class, pattern):
@@ -60,30 +66,20 @@ def assert_found(game_class, pattern):
         ("observation_shape", (3, 3, 0)),
         ("pieces", ""),
         ("pieces", "XX"),
+        ("name", ""),
+        ("name", "tic:tac"),
+        ("name", 3),
     ],
 )
 def test_a_wrong_attribute_is_named_with_its_value(attribute, value):
-    broken = type("Broken", (Plain,), {attribute: value})
-    assert_found(broken, f"{attribute}: must be .*: {re.escape(repr(value))}$")
-
-
-@pytest.mark.parametrize("name", ["", "tic:tac", 3])
-def test_a_wrong_name_is_found(name):
-    broken = type("Broken", (Plain,), {"name": name})
-    assert_found(broken, f"name: must be a text without a colon: {name!r}")
+    assert_found(
+        broken(**{attribute: value}),
+        f"{attribute}: must be .*: {re.escape(repr(value))}$",
+    )
 
 
 def test_pieces_without_a_style_are_found():
-    broken = type("Broken", (Plain,), {"pieces": "XO#"})
-    assert_found(broken, "style: must draw the 3 kinds .*: 2$")
-
-
-class TooManyMoves(Plain):
-    max_legal_actions = 8
-
-
-def test_more_legal_actions_than_declared_are_found():
-    assert_found(TooManyMoves, "legal_action_mask: no more actions .*`, 8 ")
+    assert_found(broken(pieces="XO#"), "style: must draw the 3 kinds .*: 2$")
 
 
 class LosesAnOption(Plain):
@@ -117,61 +113,29 @@ class DiffersFromItsTwin(Plain):
     __hash__ = Plain.__hash__
 
 
-def test_an_option_that_is_not_listed_is_found():
-    assert_found(LosesAnOption, r"options: must have .* \['size'\]: \[\]")
-
-
-def test_options_that_make_another_game_are_found():
-    pattern = "options: .* must have the same max_moves: 9 became 12"
-    assert_found(ForgetsAnOption, pattern)
-
-
-def test_equal_games_with_different_hashes_are_found():
-    assert_found(HasAnotherHash, "__hash__: equal games must have the same hash")
-
-
-def test_games_with_the_same_options_that_are_not_equal_are_found():
-    assert_found(DiffersFromItsTwin, "options: .* must be equal to")
+@pytest.mark.parametrize(
+    ("game_class", "pattern"),
+    [
+        (LosesAnOption, r"options: must have .* \['size'\]: \[\]"),
+        (
+            ForgetsAnOption,
+            "options: .* must have the same max_moves: 9 became 12",
+        ),
+        (HasAnotherHash, "__hash__: equal games must have the same hash"),
+        (DiffersFromItsTwin, "options: .* must be equal to"),
+    ],
+)
+def test_options_that_do_not_make_an_equal_game_are_found(game_class, pattern):
+    assert_found(game_class, pattern)
 
 
 def first_state(**changes):
     """Returns a game whose initial state is changed."""
 
     def init(self):
-        return dataclasses.replace(
-            Plain.init(self), **{k: v() for k, v in changes.items()}
-        )
+        return replace(Plain.init(self), **{k: v() for k, v in changes.items()})
 
-    return type("Broken", (Plain,), {"init": init})
-
-
-@pytest.mark.parametrize(
-    ("changes", "pattern"),
-    [
-        (
-            {"current_player": lambda: jnp.int32(0)},
-            r"init: current_player of the state: must be \[\] int8: \[\] int32",
-        ),
-        (
-            {"terminated": lambda: jnp.zeros(2, bool)},
-            r"init: terminated of the state: must be \[\] bool: \[2\] bool",
-        ),
-        (
-            {"current_player": lambda: jnp.int8(1)},
-            "init: player 0 must move first: 1",
-        ),
-        (
-            {"terminated": lambda: jnp.bool(True)},
-            "init: the first position must not be the end",
-        ),
-        (
-            {"outcome": lambda: jnp.int8(np.random.default_rng().integers(100))},
-            "init: must return the same position each time",
-        ),
-    ],
-)
-def test_a_wrong_initial_state_is_found(changes, pattern):
-    assert_found(first_state(**changes), pattern)
+    return broken(init=init)
 
 
 @struct.dataclass
@@ -179,58 +143,85 @@ class WithoutFields:
     current_player: jax.Array
 
 
-def test_a_state_without_a_field_is_found():
-    broken = type("Broken", (Plain,), {"init": lambda self: WithoutFields(jnp.int8(0))})
-    assert_found(broken, "init: the state must have the field terminated")
-
-
-def later_state(change):
-    def step(self, state, action):
-        return change(Plain.step(self, state, action))
-
-    return type("Broken", (Plain,), {"step": step})
-
-
 @pytest.mark.parametrize(
-    ("change", "pattern"),
+    ("game_class", "pattern"),
     [
         (
-            lambda state: dataclasses.replace(
-                state, outcome=state.outcome.astype(jnp.int32)
+            first_state(current_player=lambda: jnp.int32(0)),
+            r"init: current_player of the state: must be \[\] int8: \[\] int32",
+        ),
+        (
+            first_state(terminated=lambda: jnp.zeros(2, bool)),
+            r"init: terminated of the state: must be \[\] bool: \[2\] bool",
+        ),
+        (
+            first_state(current_player=lambda: jnp.int8(1)),
+            "init: player 0 must move first: 1",
+        ),
+        (
+            first_state(terminated=lambda: jnp.bool(True)),
+            "init: the first position must not be the end",
+        ),
+        (
+            first_state(
+                outcome=lambda: jnp.int8(np.random.default_rng().integers(100))
             ),
-            r"step: state\.outcome must keep .*: \[\] int8 became \[\] int32",
+            "init: must return the same position each time",
         ),
         (
-            lambda state: dataclasses.replace(state, outcome=jnp.zeros(3, jnp.int8)),
-            r"step: state\.outcome must keep .*: \[\] int8 became \[3\] int8",
-        ),
-        (
-            lambda state: dataclasses.replace(state, stones=state.stones[0]),
-            "step: the state must keep its structure, or each step is compiled again",
-        ),
-        (
-            lambda state: dataclasses.replace(
-                state, outcome=jnp.int8(bool(state.terminated))
-            ),
-            "step: must not raise TracerBoolConversionError: ",
+            broken(init=lambda self: WithoutFields(jnp.int8(0))),
+            "init: the state must have the field terminated",
         ),
     ],
 )
-def test_a_step_that_returns_another_type_is_found(change, pattern):
-    assert_found(later_state(change), pattern)
+def test_a_wrong_initial_state_is_found(game_class, pattern):
+    assert_found(game_class, pattern)
 
 
-def test_a_state_that_becomes_strongly_typed_is_found():
-    def init(self):
-        return dataclasses.replace(Plain.init(self), outcome=jnp.asarray(0))
+def with_step(change, **attributes):
+    """Returns a game whose step is `change(state, action, after)`."""
 
     def step(self, state, action):
-        return dataclasses.replace(
-            Plain.step(self, state, action), outcome=jnp.int32(0)
-        )
+        return change(state, action, Plain.step(self, state, action))
 
-    broken = type("Broken", (Plain,), {"init": init, "step": step})
-    assert_found(broken, r".*\[\] weakly typed int32 became \[\] int32")
+    return broken(step=step, **attributes)
+
+
+def later_state(outcome):
+    """Returns a game with another outcome, `outcome(after)`, after each step."""
+    return with_step(lambda _, __, after: replace(after, outcome=outcome(after)))
+
+
+@pytest.mark.parametrize(
+    ("game_class", "pattern"),
+    [
+        (
+            later_state(lambda after: after.outcome.astype(jnp.int32)),
+            r"step: state\.outcome must keep .*: \[\] int8 became \[\] int32",
+        ),
+        (
+            later_state(lambda after: jnp.zeros(3, jnp.int8)),
+            r"step: state\.outcome must keep .*: \[\] int8 became \[3\] int8",
+        ),
+        (
+            with_step(lambda _, __, after: replace(after, stones=after.stones[0])),
+            "step: the state must keep its structure, or each step is compiled again",
+        ),
+        (
+            later_state(lambda after: jnp.int8(bool(after.terminated))),
+            "step: must not raise TracerBoolConversionError: ",
+        ),
+        (
+            with_step(
+                lambda _, __, after: replace(after, outcome=jnp.int32(0)),
+                init=lambda self: replace(Plain.init(self), outcome=jnp.asarray(0)),
+            ),
+            r".*\[\] weakly typed int32 became \[\] int32",
+        ),
+    ],
+)
+def test_a_step_that_returns_another_type_is_found(game_class, pattern):
+    assert_found(game_class, pattern)
 
 
 @pytest.mark.parametrize(
@@ -245,17 +236,21 @@ def test_a_state_that_becomes_strongly_typed_is_found():
     ],
 )
 def test_a_method_that_returns_another_type_is_found(method, result, pattern):
-    broken = type("Broken", (Plain,), {method: lambda self, state: result})
-    assert_found(broken, f"{method}: must be {pattern}$")
+    wrong = broken(**{method: lambda self, state: result})
+    assert_found(wrong, f"{method}: must be {pattern}$")
+
+
+def fail(self, state):
+    raise KeyError("a mistake")
 
 
 @pytest.mark.parametrize("method", ["legal_action_mask", "observe", "board"])
-def test_a_method_that_raises_is_found(method):
-    def fail(self, state):
-        raise KeyError("a mistake")
-
-    broken = type("Broken", (Plain,), {method: fail})
-    assert_found(broken, f"{method}: must not raise KeyError: 'a mistake'$")
+def test_a_method_that_raises_is_found_with_its_cause(method):
+    message = f"^{method}: must not raise KeyError: 'a mistake'$"
+    with pytest.raises(ContractError, match=message) as error:
+        check(broken(**{method: fail})())
+    assert isinstance(error.value, ValueError)
+    assert isinstance(error.value.__cause__, KeyError)
 
 
 def test_a_method_that_cannot_be_vmapped_is_found():
@@ -263,12 +258,8 @@ def test_a_method_that_cannot_be_vmapped_is_found():
         shape = jax.ShapeDtypeStruct((3, 3, 2), np.float32)
         return jax.pure_callback(lambda _: np.zeros((3, 3, 2)), shape, state.outcome)
 
-    broken = type("Broken", (Plain,), {"observe": observe})
-    assert_found(broken, "observe under jax.vmap: must not raise NotImpl")
-
-
-def with_symmetries(*symmetries):
-    return type("Broken", (Plain,), {"symmetries": symmetries})
+    pattern = "observe under jax.vmap: must not raise NotImpl"
+    assert_found(broken(observe=observe), pattern)
 
 
 def transform(observation_of, actions=np.arange(9)[::-1]):  # noqa: B008
@@ -314,52 +305,49 @@ def transform(observation_of, actions=np.arange(9)[::-1]):  # noqa: B008
     ],
 )
 def test_an_invalid_symmetry_is_found(symmetries, pattern):
-    assert_found(with_symmetries(*symmetries), pattern)
+    assert_found(broken(symmetries=symmetries), pattern)
 
 
 # Random games.
 
 
-class WinsIllegally(Plain):
-    def step(self, state, action):
-        after = super().step(state, action)
-        occupied = ~super().legal_action_mask(state)
-        is_illegal = occupied[jnp.clip(action, 0, 8)] & (action >= 0) & (action < 9)
-        outcome = jnp.where(is_illegal, -after.outcome, after.outcome)
-        return core.select(
-            state.terminated, state, dataclasses.replace(after, outcome=outcome)
-        )
+def occupied(state, action):
+    """Returns whether the action is a cell that is not empty."""
+    is_cell = (action >= 0) & (action < 9)
+    return is_cell & ~Plain().legal_action_mask(state)[jnp.clip(action, 0, 8)]
 
 
-class PassesAtMinusOne(Plain):
-    def step(self, state, action):
-        passed = dataclasses.replace(
-            state, current_player=jnp.int8(1) - state.current_player
-        )
-        is_pass = (action == -1) & ~state.terminated
-        return core.select(is_pass, passed, super().step(state, action))
+def reverse_outcome(after, predicate):
+    outcome = jnp.where(predicate, -after.outcome, after.outcome)
+    return replace(after, outcome=outcome)
 
 
-class WinsAtMinusOne(Plain):
-    def step(self, state, action):
-        after = super().step(state, action)
-        is_win = (action == -1) & ~state.terminated
-        outcome = jnp.where(is_win, -after.outcome, after.outcome)
-        return dataclasses.replace(after, outcome=outcome)
+def win_illegally(state, action, after):
+    is_win = occupied(state, action) & ~state.terminated
+    return reverse_outcome(after, is_win)
 
 
-class ContinuesAfterTheEnd(Plain):
-    def step(self, state, action):
-        return super().step(
-            dataclasses.replace(state, terminated=jnp.bool(False)), action
-        )
+def win_at_minus_one(state, action, after):
+    return reverse_outcome(after, (action == -1) & ~state.terminated)
 
 
-class TakesEarlyRewards(Plain):
-    def rewards(self, state):
-        return jnp.where(
-            state.terminated, super().rewards(state), jnp.array([0.5, -0.5])
-        )
+def pass_at_minus_one(state, action, after):
+    passed = replace(state, current_player=jnp.int8(1) - state.current_player)
+    return core.select((action == -1) & ~state.terminated, passed, after)
+
+
+def ignore_illegal_moves(state, action, after):
+    return core.select(occupied(state, action), state, after)
+
+
+def turn_twice(state, action, after):
+    is_twice = (action == 4) & ~state.terminated
+    player = jnp.where(is_twice, state.current_player, after.current_player)
+    return replace(after, current_player=player)
+
+
+def continue_after_the_end(state, action, after):
+    return Plain().step(replace(state, terminated=jnp.bool(False)), action)
 
 
 def with_rewards_of_a_row(*row_rewards):
@@ -369,86 +357,28 @@ def with_rewards_of_a_row(*row_rewards):
         has_row = (self.board(state) == 0).all(axis=1).any()
         return jnp.where(has_row, jnp.array(row_rewards), Plain.rewards(self, state))
 
-    return type("WrongRewards", (Plain,), {"rewards": rewards})
+    return broken(rewards=rewards)
 
 
-class ObservesNothing(Plain):
-    def observe(self, state):
-        return jnp.where(state.current_player == 1, jnp.nan, super().observe(state))
+def early_rewards(self, state):
+    rewards = Plain.rewards(self, state)
+    return jnp.where(state.terminated, rewards, jnp.array([0.5, -0.5]))
 
 
-class PlacesUnknownPieces(Plain):
-    def board(self, state):
-        return 3 * super().board(state)
+def observe_nothing(self, state):
+    return jnp.where(state.current_player == 1, jnp.nan, Plain.observe(self, state))
 
 
-class TurnsTwice(Plain):
-    def step(self, state, action):
-        after = super().step(state, action)
-        player = jnp.where(action == 4, state.current_player, after.current_player)
-        return core.select(
-            state.terminated, state, dataclasses.replace(after, current_player=player)
-        )
-
-
-class IgnoresIllegalMoves(Plain):
-    def step(self, state, action):
-        legal = super().legal_action_mask(state)[jnp.clip(action, 0, 8)]
-        is_ignored = (action >= 0) & (action < 9) & ~legal
-        return core.select(is_ignored, state, super().step(state, action))
-
-
-class AllowsNothing(Plain):
-    def legal_action_mask(self, state):
-        legal = super().legal_action_mask(state)
-        return legal & (legal.sum() >= 7)
+def allow_nothing(self, state):
+    legal = Plain.legal_action_mask(self, state)
+    return legal & (legal.sum() >= 7)
 
 
 def with_one_symmetry(observation, actions):
-    symmetries = (identity(9), Symmetry(observation, actions))
-    return type("WrongSymmetry", (TicTacToe,), {"symmetries": symmetries})
+    return broken(symmetries=(identity(9), Symmetry(observation, actions)))
 
 
 MIRROR = board_symmetry(3, 3, 9, mirror=True)
-
-
-class WritesTwice(Plain):
-    def action_to_text(self, state, action):
-        return "aA"[action % 2]
-
-
-class DrawsNoPicture(Plain):
-    def to_svg(self, state, last_action=None, policies=None):
-        return "no picture"
-
-
-class DrawsItself(Plain):
-    pieces = "XOAB"
-
-    def to_svg(self, state, last_action=None, policies=None):
-        return "<svg></svg>"
-
-
-class ReadsSmallLetters(Plain):
-    def text_to_action(self, state, text):
-        return super().text_to_action(state, text) if text.islower() else -7
-
-
-class WritesNothing(Plain):
-    def to_text(self, state, last_action=None):
-        return None
-
-
-class LastsTooLong(Plain):
-    max_moves = 4
-
-
-class ReadsAnything(Plain):
-    def text_to_action(self, state, text):
-        try:
-            return super().text_to_action(state, text)
-        except ValueError:
-            return 0
 
 
 @functools.partial(jax.custom_batching.custom_vmap)
@@ -461,45 +391,70 @@ def _(size, batched, number):
     return jnp.zeros_like(number), batched[0]
 
 
-class MarksOffTheBoard(Plain):
-    def last_cells(self, state, last_action):
-        return ((3, 0),)
+def differ_together(self, state):
+    return Plain.observe(self, state) + is_alone(state.outcome.astype(jnp.float32))
 
 
-class DiffersTogether(Plain):
-    def observe(self, state):
-        return super().observe(state) + is_alone(state.outcome.astype(jnp.float32))
+def differ_by_chance(self, state):
+    return Plain.observe(self, state) + np.random.default_rng().random()
 
 
-class DiffersByChance(Plain):
-    def observe(self, state):
-        return super().observe(state) + np.random.default_rng().random()
+def read_small_letters(self, state, text):
+    return Plain.text_to_action(self, state, text) if text.islower() else -7
+
+
+def read_anything(self, state, text):
+    try:
+        return Plain.text_to_action(self, state, text)
+    except ValueError:
+        return 0
+
+
+def slow(game_class, pattern):
+    """Returns a violation that is found at the same place as another one."""
+    return pytest.param(game_class, pattern, marks=pytest.mark.slow)
 
 
 @pytest.mark.parametrize(
     ("game_class", "pattern"),
     [
         (
-            WinsIllegally,
+            with_step(win_illegally),
             r"step: an illegal action must be a loss for its player \(game \d after 1 "
             r"moves, \[\d\]\)$",
         ),
-        (PassesAtMinusOne, "step: -1 or num_actions must end the game"),
-        (WinsAtMinusOne, "step: -1 or num_actions must be a loss for its player"),
-        (ContinuesAfterTheEnd, "step: nothing may change once the game is over"),
+        (with_step(ignore_illegal_moves), "step: an illegal action must end the game"),
         (
-            TakesEarlyRewards,
+            with_step(pass_at_minus_one),
+            "step: -1 or num_actions must end the game",
+        ),
+        slow(
+            with_step(win_at_minus_one),
+            "step: -1 or num_actions must be a loss for its player",
+        ),
+        (with_step(turn_twice), "step: the players must take turns"),
+        (
+            with_step(continue_after_the_end),
+            "step: nothing may change once the game is over",
+        ),
+        (
+            broken(rewards=early_rewards),
             r"rewards: must be zeros until the game is over \(game 0 after 0 moves, "
             r"\[\]\)$",
         ),
         (with_rewards_of_a_row(1.0, 0.0), "rewards: must sum to zero"),
-        (with_rewards_of_a_row(2.0, -2.0), "rewards: must be between -1 and 1"),
-        (ObservesNothing, r"observe: the values must be finite \(game 0 after 1 moves"),
-        (PlacesUnknownPieces, "board: must be -1 where a cell is empty, else 0 to 1"),
-        (TurnsTwice, "step: the players must take turns"),
-        (IgnoresIllegalMoves, "step: an illegal action must end the game"),
+        slow(with_rewards_of_a_row(2.0, -2.0), "rewards: must be between -1 and 1"),
         (
-            AllowsNothing,
+            broken(observe=observe_nothing),
+            r"observe: the values must be finite \(game 0 after 1 moves",
+        ),
+        (
+            broken(board=lambda self, state: 3 * Plain.board(self, state)),
+            "board: must be -1 where a cell is empty, else 0 to 1",
+        ),
+        (broken(max_legal_actions=8), "legal_action_mask: no more actions .*`, 8 "),
+        (
+            broken(legal_action_mask=allow_nothing),
             "legal_action_mask: an action must be legal until the game is over "
             r"\(game \d after 3 moves, \[\d, \d, \d\]\)$",
         ),
@@ -507,40 +462,52 @@ class DiffersByChance(Plain):
             with_one_symmetry(lambda observation: observation, MIRROR.actions),
             r"symmetries\[1\]: `observation\(observe\(state\)\)` must be",
         ),
-        (
+        slow(
             with_one_symmetry(MIRROR.observation, np.roll(np.arange(9), 1)),
             r"symmetries\[1\]: `",
         ),
         (
-            WritesTwice,
+            broken(action_to_text=lambda self, state, action: "aA"[action % 2]),
             "action_to_text: legal actions must have different texts, .*; 0 and 1 have "
             r"'A' \(game 0 after 0 moves, \[\]\)$",
         ),
-        (DrawsNoPicture, "to_svg: must return an SVG document: 'no picture'"),
-        (ReadsSmallLetters, r"text_to_action: must read ' A3\\n' as 0: -7"),
-        (WritesNothing, "to_text: must return a text: None"),
         (
-            LastsTooLong,
+            broken(text_to_action=read_small_letters),
+            r"text_to_action: must read ' A3\\n' as 0: -7",
+        ),
+        slow(
+            broken(text_to_action=read_anything),
+            "text_to_action: must refuse 'no action' by a ValueError: 0",
+        ),
+        (
+            broken(max_moves=4),
             r"max_moves: games must be over after 4 moves \(game 0 after 4 moves, "
             r"\[\d, \d, \d, \d\]\)$",
         ),
-        (ReadsAnything, "text_to_action: must refuse 'no action' by a ValueError: 0"),
         (
-            type("Wide", (Plain,), {"column_labels": "abcd"}),
+            broken(to_svg=lambda *args, **settings: "no picture"),
+            "to_svg: must return an SVG document: 'no picture'",
+        ),
+        slow(broken(to_text=lambda *args: None), "to_text: must return a text: None"),
+        (
+            broken(column_labels="abcd"),
             r"column_labels: must be 3: \['a', 'b', 'c', 'd'\]",
         ),
-        (
-            type("High", (Plain,), {"row_labels": ("4", "3", "2", "1")}),
-            r"row_labels: must be 3 or none: \['4', ",
-        ),
-        (
-            MarksOffTheBoard,
+        slow(broken(row_labels="4321"), r"row_labels: must be 3 or none: \['4', "),
+        slow(
+            broken(last_cells=lambda *args: ((3, 0),)),
             r"last_cells: must be on the board, \(3, 3\): \(\(3, 0\),\)",
         ),
-        (DiffersTogether, "observe: must return the same alone and under jax.vmap"),
-        (DiffersByChance, "observe: must return the same alone and under jax.vmap"),
+        (
+            broken(observe=differ_together),
+            "observe: must return the same alone and under jax.vmap",
+        ),
+        slow(
+            broken(observe=differ_by_chance),
+            "observe: must return the same alone and under jax.vmap",
+        ),
     ],
-    ids=lambda value: value.__name__ if isinstance(value, type) else "",
+    ids=lambda value: value if isinstance(value, str) else "",
 )
 def test_a_violation_in_random_games_is_found(game_class, pattern):
     assert_found(game_class, pattern)
@@ -549,30 +516,17 @@ def test_a_violation_in_random_games_is_found(game_class, pattern):
 # Arguments and results of the check.
 
 
-@pytest.mark.parametrize("game", ["tic_tac_toe", TicTacToe, None])
-def test_an_argument_that_is_not_a_game_is_refused(game):
-    with pytest.raises(ValueError, match=f"game must be a Game.*: {game!r}"):
-        check(game)
-
-
-@pytest.mark.parametrize("num_games", [0, -1, 2.0, True])
-def test_a_wrong_number_of_games_is_refused(num_games):
-    with pytest.raises(ValueError, match=f"num_games must be an int >= 1: {num_games}"):
-        check(TicTacToe(), num_games=num_games)
-
-
-def test_a_wrong_seed_is_not_a_violation():
+def test_wrong_arguments_are_not_violations():
+    for game in "tic_tac_toe", TicTacToe, None:
+        with pytest.raises(ValueError, match=f"game must be a Game.*: {game!r}"):
+            check(game)
+    for number in 0, -1, 2.0, True:
+        with pytest.raises(
+            ValueError, match=f"num_games must be an int >= 1: {number}"
+        ):
+            check(TicTacToe(), num_games=number)
     with pytest.raises(TypeError, match=r"int or sequence of ints .* not 1\.5"):
         check(TicTacToe(), seed=1.5)
-
-
-class Columns(Plain):
-    """A game whose actions are not cells."""
-
-    num_actions = 3
-
-    def legal_action_mask(self, state):
-        return super().legal_action_mask(state)[:3]
 
 
 @pytest.mark.parametrize(
@@ -580,32 +534,24 @@ class Columns(Plain):
 )
 def test_a_method_that_treats_actions_as_cells_is_found(name):
     others = {"action_to_text", "action_cells", "policies_on_board"} - {name}
-    overridden = {other: lambda *args: None for other in others}
-    broken = type("Broken", (Columns,), overridden)
-    assert_found(broken, f"{name}: must be overridden: .* the game has 3 actions$")
+    columns = broken(
+        num_actions=3,
+        legal_action_mask=lambda self, state: Plain.legal_action_mask(self, state)[:3],
+        **{other: lambda *args: None for other in others},
+    )
+    assert_found(columns, f"{name}: must be overridden: .* the game has 3 actions$")
 
 
 def test_a_check_ends_with_a_summary_line(capsys):
-    check(Plain(), num_games=4)
+    # A game with its own drawing needs no style for its pieces.
+    game_class = broken(pieces="XOAB", to_svg=lambda *args, **settings: "<svg></svg>")
+    check(game_class(), num_games=64)
     line = capsys.readouterr().out
     assert re.fullmatch(
-        r"tic_tac_toe keeps the contract: 4 random games, \d+ positions, "
+        r"tic_tac_toe keeps the contract: 64 random games, \d+ positions, "
         r"symmetries \(1\), texts and drawings\n",
         line,
     )
-
-
-def test_a_game_with_its_own_drawing_needs_no_piece_style():
-    check(DrawsItself(), num_games=4)
-
-
-def test_a_violation_is_a_value_error_with_its_cause():
-    def fail(self, state):
-        raise KeyError("a mistake")
-
-    with pytest.raises(ValueError, match="observe: must not raise") as error:
-        check(type("Broken", (Plain,), {"observe": fail})())
-    assert isinstance(error.value.__cause__, KeyError)
 
 
 # The documentation page.
@@ -628,33 +574,34 @@ def chomp(tmp_path, monkeypatch):
     return module
 
 
-def test_the_example_is_short():
-    assert EXAMPLES[0].count("\n") < 80
-
-
-@pytest.mark.parametrize("size", [2, 4])
+@pytest.mark.parametrize(
+    "size", [2, pytest.param(4, marks=pytest.mark.slow, id="slow")]
+)
 @pytest.mark.usefixtures("chomp")
 def test_the_example_keeps_the_contract(size):
     check(azjax.games.make("chomp", size=size), num_games=16)
 
 
 def test_the_example_plays_by_the_rules_of_chomp(chomp):
-    game = chomp.Chomp(3)
-    state = game.init()
-    for action in (4, 2, 6):  # b2, c3, a1: the remaining cells are a3, b3 and a2
-        state = game.step(state, jnp.int32(action))
-    assert game.board(state).tolist() == [[-1, -1, 1], [-1, 0, 0], [0, 0, 0]]
+    game = compiled(chomp.Chomp(3))
+    # The remaining cells are a3, b3 and a2.
+    state = play(game, "b2 c3 a1")
+    assert np.asarray(game.board(state)).tolist() == [
+        [-1, -1, 1],
+        [-1, 0, 0],
+        [0, 0, 0],
+    ]
     assert not state.terminated
-    state = game.step(state, jnp.int32(0))  # player 1 takes the last cell
+    state = play(game, "a3", state)  # player 1 takes the last cell
     assert state.terminated
-    assert game.rewards(state).tolist() == [1, -1]
+    assert np.asarray(game.rewards(state)).tolist() == [1, -1]
 
 
 @pytest.mark.usefixtures("chomp")
-@pytest.mark.parametrize("size", [1, 9, 3.0, True])
-def test_the_example_refuses_a_wrong_size(size):
-    with pytest.raises(ValueError, match=f"size must be an int .*: {size!r}"):
-        azjax.games.make("chomp", size=size)
+def test_the_example_refuses_a_wrong_size():
+    for size in 1, 9, 3.0, True:
+        with pytest.raises(ValueError, match=f"size must be an int .*: {size!r}"):
+            azjax.games.make("chomp", size=size)
 
 
 @pytest.mark.usefixtures("chomp")
@@ -684,17 +631,19 @@ def test_the_example_without_cells_keeps_the_contract(nim):
 
 
 def test_the_example_without_cells_plays_writes_and_draws(nim):
-    state = nim.init()
-    assert nim.action_cells(state, 1) == ((0, 3),)
-    svg = nim.to_svg(state, policies={"search": np.array([0.1, 0.2, 0.7])})
+    game = compiled(nim)
+    assert game.action_cells(game.init(), 1) == ((0, 3),)
+    svg = game.to_svg(game.init(), policies={"search": np.array([0.1, 0.2, 0.7])})
     assert "70%" in svg
-    for text in ("3", "2"):
-        action = nim.text_to_action(state, text)
-        state = nim.step(state, jnp.int32(action))
-    assert nim.last_cells(state, action) == ((0, 0), (0, 1))
-    assert nim.rewards(state).tolist() == [-1, 1]
+    state = play(game, "3 2")
+    assert game.last_cells(state, game.text_to_action(play(game, "3"), "2")) == (
+        (0, 0),
+        (0, 1),
+    )
+    assert np.asarray(game.rewards(state)).tolist() == [-1, 1]
 
 
-def test_the_page_has_its_examples():
+def test_the_page_has_its_examples_and_the_first_is_short():
     assert len(EXAMPLES) == 4
+    assert EXAMPLES[0].count("\n") < 80
     assert EXAMPLES[1].count("minutes=2") == 1
