@@ -79,12 +79,13 @@ def random_bots(seed=0):
 
 @pytest.fixture(scope="module")
 def perfect():
-    return players.load(
-        "alphazero:pretrained?simulations=64&tree_reuse_nodes=64", TIC_TAC_TOE
-    )
+    """The player of the module's examples, compiled."""
+    player = players.load("alphazero:pretrained?simulations=64", TIC_TAC_TOE)
+    players.start_session(player, TIC_TAC_TOE, 0).choose(TIC_TAC_TOE.init(), [])
+    return player
 
 
-def test_the_examples_of_the_module_run():
+def test_the_examples_of_the_module_run(perfect):
     found = doctest.testmod(module)
     assert found.attempted > 8
     assert found.failed == 0

@@ -60,18 +60,21 @@ def test_an_external_player_starts_its_own_session():
     assert players.start_session(engine, TIC_TAC_TOE, seed=0) is engine
 
 
-@pytest.mark.parametrize(
-    "tree_reuse_nodes", [pytest.param(0, marks=pytest.mark.slow), 32]
-)
-def test_a_search_returns_its_analysis(tree_reuse_nodes):
+TACTIC = [0, 3, 1, 4]  # the first player has cells 0 and 1 and takes 2
+
+
+@pytest.fixture(scope="module")
+def decisions():
+    """The decisions of a search in the first position and in a tactical one."""
     player = players.load(
-        f"alphazero:pretrained?simulations=64&tree_reuse_nodes={tree_reuse_nodes}",
-        TIC_TAC_TOE,
+        "alphazero:pretrained?simulations=64&tree_reuse_nodes=32", TIC_TAC_TOE
     )
     session = players.start_session(player, TIC_TAC_TOE, seed=0)
-    # The first player has cells 0 and 1 and takes 2.
-    state = after(0, 3, 1, 4)
-    decision = session.choose(state, [0, 3, 1, 4])
+    return [session.choose(after(*moves), moves) for moves in ([], TACTIC)]
+
+
+def test_a_search_returns_its_analysis(decisions):
+    state, decision = after(*TACTIC), decisions[1]
     analysis = decision.analysis
     legal = np.asarray(TIC_TAC_TOE.legal_action_mask(state))
     assert decision.action == 2
@@ -84,19 +87,13 @@ def test_a_search_returns_its_analysis(tree_reuse_nodes):
     assert analysis.line.tolist() == [2] + [-1] * 15
     network = players.load("network:pretrained", TIC_TAC_TOE)
     alone = players.start_session(network, TIC_TAC_TOE, seed=0).choose(state, [])
-    assert decision.draw == pytest.approx(alone.draw, abs=1e-5)
+    assert decision.draw == pytest.approx(alone.draw, rel=1e-5, abs=1e-5)
     assert 0 < alone.draw < 1
 
 
-def test_the_line_is_a_legal_sequence_of_moves():
-    player = players.load(
-        "alphazero:pretrained?simulations=64&tree_reuse_nodes=32", TIC_TAC_TOE
-    )
-    decision = players.start_session(player, TIC_TAC_TOE, seed=0).choose(
-        TIC_TAC_TOE.init(), []
-    )
-    line = [action for action in decision.analysis.line.tolist() if action >= 0]
-    assert line[0] == decision.action
+def test_the_line_is_a_legal_sequence_of_moves(decisions):
+    line = [action for action in decisions[0].analysis.line.tolist() if action >= 0]
+    assert line[0] == decisions[0].action
     assert len(line) >= 3
     state = first_state(TIC_TAC_TOE)
     for action in line:
