@@ -5,10 +5,10 @@ import jax
 import jax.numpy as jnp
 import pytest
 from flax import struct
+from untrained import untrained_shapes
 
 from azjax import games
 from azjax.networks import DenseTrunkConfig, NetworkConfig
-from azjax.players import first_network
 from azjax.search import GumbelConfig
 from azjax.training import (
     EvaluationConfig,
@@ -19,11 +19,10 @@ from azjax.training import (
     train,
 )
 from azjax.training import memory as module
-from azjax.training.evaluation import Evaluator
 from azjax.training.memory import (
     MemoryItem,
     available_bytes,
-    check_memory,
+    check_fits,
     memory_errors,
     needed_at_once,
     required_memory,
@@ -31,6 +30,8 @@ from azjax.training.memory import (
 from azjax.training.replay import Replay, empty_replay
 
 GIB = 2**30
+GAME = games.make("tic_tac_toe")
+MACHINE = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
 
 
 @struct.dataclass
@@ -60,20 +61,12 @@ def config(directory="runs/none", games=8, **changes) -> TrainConfig:
 
 
 @functools.cache
-def made_network(network):
-    return first_network(0, games.make("tic_tac_toe"), network)
-
-
-def parts_of(settings: TrainConfig, num_devices: int = 1) -> dict[str, MemoryItem]:
-    """The parts by name; the weights are made up: half a GiB."""
-    return _parts_of(settings, num_devices, module._is_cpu())
-
-
-@functools.cache
-def _parts_of(settings, num_devices, is_cpu):
-    del is_cpu  # part of the cache key
-    game = games.make(settings.game)
-    network, variables = made_network(settings.network)
+def parts_of(
+    settings: TrainConfig, num_devices: int = 1, is_cpu: bool = False
+) -> dict[str, MemoryItem]:
+    """Returns the parts by name; the weights are made up: half a GiB."""
+    game = GAME
+    network, variables = untrained_shapes(game, settings.network)
 
     def init() -> State:
         replay = empty_replay(
@@ -89,15 +82,20 @@ def _parts_of(settings, num_devices, is_cpu):
         )
 
     parts = required_memory(
-        settings, game, network, variables, init, num_devices=num_devices
+        settings,
+        game,
+        network,
+        variables,
+        init,
+        num_devices=num_devices,
+        is_cpu=is_cpu,
     )
     return {part.name: part for part in parts}
 
 
-def refusal(settings: TrainConfig, monkeypatch, available: int = 2**20) -> str:
-    monkeypatch.setattr(module, "available_bytes", lambda: available)
+def refusal(settings: TrainConfig, available: int) -> str:
     with pytest.raises(ValueError, match="this run needs about") as error:
-        check_memory(settings, list(parts_of(settings).values()))
+        check_fits(settings, list(parts_of(settings).values()), available)
     assert "\n" not in str(error.value)
     return str(error.value)
 
@@ -123,35 +121,24 @@ def test_the_device_has_memory():
 
 
 @cpu_only
-def test_a_cpu_has_the_machines_memory_unless_a_group_is_limited(monkeypatch, tmp_path):
-    machine = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    available = available_bytes()
-    assert available is not None
-    assert 0 < available <= machine
-    limit(monkeypatch, tmp_path, "max\n")
-    assert available_bytes() == machine
-
-
-@cpu_only
-@pytest.mark.parametrize("texts", [["1048576\n"], ["max\n", "1048576\n"]])
-def test_available_bytes_respects_the_control_group(texts, monkeypatch, tmp_path):
+@pytest.mark.parametrize(
+    ("texts", "expected"),
+    [
+        ([], MACHINE),
+        (["max\n"], MACHINE),
+        ([f"{2**63 - 1}\n"], MACHINE),
+        (["1048576\n"], 2**20),
+        (["max\n", "1048576\n"], 2**20),
+    ],
+)
+def test_a_cpu_has_the_machines_memory_unless_a_group_is_limited(
+    texts, expected, monkeypatch, tmp_path
+):
+    assert available_bytes() <= MACHINE
     limit(monkeypatch, tmp_path, *texts)
-    assert available_bytes() == 1048576
+    assert available_bytes() == expected
 
 
-@cpu_only
-def test_available_bytes_is_at_most_the_machines_memory(monkeypatch, tmp_path):
-    limit(monkeypatch, tmp_path, f"{2**63 - 1}\n")
-    assert available_bytes() == os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-
-
-@pytest.fixture
-def on_a_device(monkeypatch):
-    """A device whose memory is not the host's: saving copies nothing there."""
-    monkeypatch.setattr(module, "_is_cpu", lambda: False)
-
-
-@pytest.mark.usefixtures("on_a_device")
 def test_required_memory_matches_the_arrays():
     parts = parts_of(config())
     assert parts["the network and its optimizer"].size == GIB // 2
@@ -165,48 +152,54 @@ def test_required_memory_matches_the_arrays():
         assert {name for name, part in parts.items() if part.stage == stage} == names
 
 
-def test_a_cpu_needs_saved_arrays_twice(monkeypatch):
-    monkeypatch.setattr(module, "_is_cpu", lambda: True)
-    parts = parts_of(config())
-    assert parts["the network and its optimizer (with the copy being saved)"].size == (
-        GIB
-    )
+def test_a_cpu_needs_saved_arrays_twice():
+    parts = parts_of(config(), is_cpu=True)
+    saved = parts["the network and its optimizer (with the copy being saved)"]
+    assert saved.size == GIB
 
 
-@pytest.mark.usefixtures("on_a_device")
 @pytest.mark.parametrize(
-    ("name", "changes"),
+    ("changes", "names"),
     [
-        ("the replay", {"replay": ReplayConfig(capacity=2**17)}),
-        ("the replay index", {"replay": ReplayConfig(capacity=2**17)}),
-        ("the batch and its gradient", {"learner": LearnerConfig(batch_size=17)}),
         (
-            "the batch and its gradient",
-            {"network": NetworkConfig(trunk=DenseTrunkConfig(num_blocks=2))},
-        ),
-        ("the trajectory of a chunk", {"games": 16}),
-        ("the search of self-play", {"games": 16}),
-        ("the search of self-play", {"search": GumbelConfig(tree_reuse_nodes=4)}),
-        ("the search of self-play", {"search": GumbelConfig(use_solver=True)}),
-        (
-            "the search of self-play",
             {
+                "replay": ReplayConfig(capacity=2**17),
+                "learner": LearnerConfig(batch_size=17),
                 "self_play": SelfPlayConfig(
                     num_games=8, moves_per_chunk=2, num_simulations=(9, 1)
-                )
+                ),
+                "evaluation": EvaluationConfig(num_simulations=200),
             },
+            [
+                "the replay",
+                "the replay index",
+                "the batch and its gradient",
+                "the search of self-play",
+                "the search of evaluations",
+            ],
         ),
         (
-            "the search of evaluations",
-            {"evaluation": EvaluationConfig(num_simulations=200)},
+            {
+                "network": NetworkConfig(trunk=DenseTrunkConfig(num_blocks=2)),
+                "games": 16,
+            },
+            [
+                "the batch and its gradient",
+                "the trajectory of a chunk",
+                "the search of self-play",
+            ],
         ),
+        ({"search": GumbelConfig(tree_reuse_nodes=4)}, ["the search of self-play"]),
+        ({"search": GumbelConfig(use_solver=True)}, ["the search of self-play"]),
     ],
 )
-def test_larger_settings_need_more(name, changes):
-    assert parts_of(config(**changes))[name].size > parts_of(config())[name].size
+def test_larger_settings_need_more(changes, names):
+    """Each item depends on one of the changes."""
+    larger, smaller = parts_of(config(**changes)), parts_of(config())
+    for name in names:
+        assert larger[name].size > smaller[name].size, name
 
 
-@pytest.mark.usefixtures("on_a_device")
 def test_devices_share_all_but_the_network():
     alone, shared = parts_of(config()), parts_of(config(), num_devices=8)
     for name, part in alone.items():
@@ -216,7 +209,6 @@ def test_devices_share_all_but_the_network():
             assert shared[name].size < part.size / 2, name
 
 
-@pytest.mark.usefixtures("on_a_device")
 def test_one_device_evaluates_with_exact_lanes():
     alone, shared = (
         parts_of(config(exact_lanes=True), number)["the search of evaluations"].size
@@ -225,14 +217,12 @@ def test_one_device_evaluates_with_exact_lanes():
     assert shared == alone
 
 
-@pytest.mark.usefixtures("on_a_device")
-def test_a_run_that_fits_is_accepted(monkeypatch):
+def test_a_run_that_fits_is_accepted():
     parts = list(parts_of(config()).values())
     needed = sum(part.size for part in needed_at_once(parts))
     for available in (needed, 2 * needed, None):
-        monkeypatch.setattr(module, "available_bytes", lambda size=available: size)
-        check_memory(config(), parts)
-    refusal(config(), monkeypatch, available=needed - 1)
+        check_fits(config(), parts, available)
+    refusal(config(), available=needed - 1)
 
 
 def test_stages_that_do_not_run_together_are_not_added():
@@ -245,12 +235,11 @@ def test_stages_that_do_not_run_together_are_not_added():
     assert [part.name for part in needed_at_once(parts)] == ["other", "one", "always"]
 
 
-@pytest.mark.usefixtures("on_a_device")
-def test_the_setting_of_the_largest_part_is_named_first(monkeypatch):
+def test_the_setting_of_the_largest_part_is_named_first():
     settings = config(
         learner=LearnerConfig(batch_size=10**8), replay=ReplayConfig(capacity=2**30)
     )
-    message = refusal(settings, monkeypatch, available=2**33)
+    message = refusal(settings, available=2**33)
     assert (
         "and the device has 8.00 GiB: lower learner.batch_size (100000000)" in message
     )
@@ -259,8 +248,7 @@ def test_the_setting_of_the_largest_part_is_named_first(monkeypatch):
     assert second.startswith("replay.capacity (1073741824) for the replay")
 
 
-@pytest.mark.usefixtures("on_a_device")
-def test_advice_omits_settings_at_their_minimum(monkeypatch):
+def test_advice_omits_settings_at_their_minimum():
     smallest = config(
         games=1,
         network=NetworkConfig(
@@ -270,7 +258,7 @@ def test_advice_omits_settings_at_their_minimum(monkeypatch):
         learner=LearnerConfig(batch_size=1),
         evaluation=EvaluationConfig(num_simulations=1),
     )
-    message = refusal(smallest, monkeypatch)
+    message = refusal(smallest, available=2**20)
     assert message.endswith("the device has 0.00 GiB: use a larger device")
 
 
@@ -298,7 +286,6 @@ def test_other_device_errors_pass_unchanged():
 @pytest.mark.parametrize(
     ("changes", "setting"),
     [
-        ({"games": 2**30}, r"self_play.num_games \(1073741824\)"),
         (
             {"games": 2**30, "search": GumbelConfig(tree_reuse_nodes=100)},
             r"self_play.num_games \(1073741824\)",
@@ -316,12 +303,18 @@ def test_training_that_cannot_fit_raises_and_writes_nothing(changes, setting, tm
     assert not directory.exists()
 
 
-def test_training_that_runs_out_of_memory_raises_with_advice(monkeypatch, tmp_path):
-    def evaluate(self, trained, poll):
+@pytest.mark.usefixtures("quick_plots")
+def test_training_that_runs_out_of_memory_raises_with_advice(tmp_path):
+    def allocate(row):
         jnp.zeros(2**47, jnp.int8).block_until_ready()
 
-    monkeypatch.setattr(Evaluator, "evaluate", evaluate)
+    settings = config(
+        tmp_path / "run",
+        game="gomoku:3,4,3",  # without solved positions, nothing is evaluated
+        replay=ReplayConfig(capacity=2**17),
+        evaluation=EvaluationConfig(opponents=()),
+    )
     with pytest.raises(
         ValueError, match=r"ran out of memory; .* lower replay.capacity"
     ):
-        train(config(tmp_path / "run", replay=ReplayConfig(capacity=2**17)))
+        train(settings, on_evaluation=allocate)

@@ -1,10 +1,12 @@
+import functools
+
 import jax
 import numpy as np
 import pytest
+from untrained import untrained
 
 from azjax import games
 from azjax.networks import DenseTrunkConfig, NetworkConfig
-from azjax.players import first_network
 from azjax.training import (
     EvaluationConfig,
     LearnerConfig,
@@ -35,6 +37,18 @@ CONFIG = TrainConfig(
 )
 
 
+SELF_PLAY, INSERTION, EVALUATION = 0, 1, 5
+
+
+@pytest.fixture(scope="module")
+def places_in_programs():
+    """Writes the functions into the programs, as outside the tests."""
+    before = jax.config.jax_traceback_in_locations_limit
+    jax.config.update("jax_traceback_in_locations_limit", 10)
+    yield
+    jax.config.update("jax_traceback_in_locations_limit", before)
+
+
 @pytest.fixture(scope="module")
 def mesh():
     return jax.sharding.Mesh(np.array(jax.devices()[:1]), ("data",))
@@ -43,7 +57,7 @@ def mesh():
 @pytest.fixture(scope="module")
 def state_and_phases(mesh):
     game = games.make(CONFIG.game)
-    network, variables = first_network(0, game, CONFIG.network)
+    network, variables = untrained(game, CONFIG.network)
     algorithm = make_algorithm(CONFIG, game, network, devices=list(mesh.devices))
     state = abstract_state(lambda: algorithm.init(variables), algorithm.shardings)
     found = phases(CONFIG, game, network, algorithm, state=state)
@@ -51,13 +65,21 @@ def state_and_phases(mesh):
 
 
 @pytest.fixture(scope="module")
-def compiled(state_and_phases, mesh):
-    return [compile_phase(phase, mesh) for phase in state_and_phases[1]]
+def compiled(state_and_phases, mesh, places_in_programs):
+    """Returns a function that compiles a phase once."""
+    return functools.cache(
+        lambda number: compile_phase(state_and_phases[1][number], mesh)
+    )
 
 
-def test_phases_list_the_calls_of_an_iteration(state_and_phases):
-    found = {phase.name: phase.runs for phase in state_and_phases[1]}
-    assert found == {
+@pytest.fixture(scope="module")
+def self_play(compiled):
+    return compiled(SELF_PLAY)
+
+
+def test_phases_list_the_calls_of_an_iteration(state_and_phases, mesh):
+    _, found = state_and_phases
+    assert {phase.name: phase.runs for phase in found} == {
         "self-play, 2 simulations": 1,
         "insertion": 1,
         "index": 1,
@@ -65,38 +87,25 @@ def test_phases_list_the_calls_of_an_iteration(state_and_phases):
         "update": CONFIG.updates_per_iteration,
         "evaluation, 2 simulations": 0,
     }
-
-
-def test_phases_have_abstract_arguments_with_shardings(state_and_phases, mesh):
-    for phase in state_and_phases[1]:
+    for phase in found:
         for leaf in jax.tree.leaves(phase.arguments):
             assert isinstance(leaf, jax.ShapeDtypeStruct)
             assert leaf.sharding.mesh == mesh
 
 
-def test_the_parts_of_the_state_are_measured(state_and_phases):
-    state, _ = state_and_phases
-    replay = sum(
-        leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(state.replay)
-    )
-    assert chip_bytes(state.replay) == replay
-
-
 def test_aliased_outputs_need_no_memory(compiled, state_and_phases):
-    insertion = compiled[1]
-    assert insertion.of_state == chip_bytes(state_and_phases[0].replay)
+    insertion, replay = compiled(INSERTION), state_and_phases[0].replay
+    size = sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(replay))
+    assert insertion.of_state == chip_bytes(replay) == size
     # XLA can pad its results for alignment.
     assert insertion.beside_state < insertion.of_state
 
 
-def test_a_simulation_launches_kernels_of_each_group(compiled):
-    launches = compiled[0].launches
+def test_a_simulation_launches_kernels_of_each_group(self_play):
+    launches = self_play.launches
     assert min(launches.network, launches.level, launches.bookkeeping) > 0
     assert launches.portion
     assert min(launches.portion) > 0
-    assert [phase.launches is None for phase in compiled] == [
-        *(False, True, True, True, True, False)
-    ]
 
 
 def test_the_total_is_the_sum_of_all_launches():
@@ -106,20 +115,27 @@ def test_the_total_is_the_sum_of_all_launches():
     assert launches.total == 28
 
 
-def test_one_device_has_no_collectives(compiled):
-    assert [phase.collectives for phase in compiled] == [{}] * 6
+@pytest.mark.parametrize(
+    "number",
+    [
+        SELF_PLAY,
+        INSERTION,
+        *(pytest.param(number, marks=pytest.mark.slow) for number in (2, 3, 4, 5)),
+    ],
+)
+def test_a_phase_on_one_device_writes_its_results_without_collectives(number, compiled):
+    phase = compiled(number)
+    assert phase.traffic >= phase.outputs > 0
+    assert phase.collectives == {}
+    assert (phase.launches is None) == (number not in (SELF_PLAY, EVALUATION))
 
 
 def test_self_play_traffic_is_that_of_the_longest_search(
-    compiled, state_and_phases, mesh
+    self_play, state_and_phases, mesh
 ):
-    shortened = compile_phase(state_and_phases[1][0]._replace(steps=1), mesh)
-    assert compiled[0].traffic > shortened.traffic
-
-
-def test_traffic_is_at_least_the_results(compiled):
-    for phase in compiled:
-        assert phase.traffic >= phase.outputs > 0
+    phase = state_and_phases[1][SELF_PLAY]
+    shortened = compile_phase(phase._replace(steps=1), mesh)
+    assert self_play.traffic > shortened.traffic
 
 
 def test_a_phase_needs_memory_for_arrays_outside_the_state():
