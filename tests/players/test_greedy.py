@@ -1,3 +1,5 @@
+import functools
+
 import jax
 import numpy as np
 import pytest
@@ -6,6 +8,20 @@ from azjax import games
 from azjax.arena.openings import suite
 from azjax.games.host import first_state, legal_actions, next_state, rewards
 from azjax.players import GreedyPlayer
+
+CONNECT_FOUR = games.make("connect_four")
+NUM_GAMES = 12
+
+
+@functools.cache
+def compiled(game):
+    return jax.jit(GreedyPlayer(game).choose)
+
+
+def choose(game, states):
+    """Returns the choices; reusing a key raises an error."""
+    with jax.debug_key_reuse(True):
+        return jax.device_get(compiled(game)(jax.random.key(0), states))
 
 
 def wins_of(game, state):
@@ -33,16 +49,17 @@ def best_moves(game, state):
 
 @pytest.mark.parametrize(
     ("name", "num_moves"),
-    [("connect_four", 12), ("gomoku:4,4,3", 4), ("breakthrough:5,4", 13)],
+    [
+        ("connect_four", 12),
+        pytest.param("gomoku:4,4,3", 4, marks=pytest.mark.slow),
+        pytest.param("breakthrough:5,4", 13, marks=pytest.mark.slow),
+    ],
 )
-def test_it_wins_or_minimizes_winning_replies(name, num_moves):
+def test_it_wins_or_minimizes_winning_replies_and_uses_no_key_twice(name, num_moves):
     game = games.make(name)
-    states = suite(game, jax.random.key(0), 12, num_moves).states
-    choice = jax.device_get(
-        jax.jit(GreedyPlayer(game).choose)(jax.random.key(1), states)
-    )
-    kinds = set()
-    for index in range(12):
+    states = suite(game, jax.random.key(0), NUM_GAMES, num_moves).states
+    choice, kinds = choose(game, states), set()
+    for index in range(NUM_GAMES):
         state = jax.tree.map(lambda leaf, index=index: leaf[index], states)
         best = best_moves(game, state)
         assert set(np.flatnonzero(choice.policy[index]).tolist()) == best
@@ -55,31 +72,25 @@ def after(game, *actions):
     state = first_state(game)
     for action in actions:
         state = next_state(game, state, action)
-    return jax.tree.map(lambda leaf: leaf[None], state)
+    return state
 
 
-@jax.jit
-def choose_in_connect_four(states):
-    game = games.make("connect_four")
-    return GreedyPlayer(game).choose(jax.random.key(0), states)
-
-
-def test_its_value_is_1_for_a_win_and_minus_1_for_a_lost_position():
-    game = games.make("connect_four")
-    for moves, value in (
+@pytest.mark.parametrize(
+    ("moves", "value"),
+    [
         ((), 0),
         ((0, 6, 0, 6, 0, 6), 1),  # three discs in column 0
         ((0, 6, 0, 6, 0), 0),  # the opponent can block them
         ((2, 0, 3, 0, 4), -1),  # no block is enough
-    ):
-        choice = choose_in_connect_four(after(game, *moves))
-        assert np.asarray(choice.value)[0] == value
-
-
-def test_of_two_threats_it_blocks_one():
-    state = after(games.make("connect_four"), 2, 0, 3, 0, 4)
-    policy = choose_in_connect_four(state).policy
-    np.testing.assert_allclose(policy, [[0, 0.5, 0, 0, 0, 0.5, 0]])
+    ],
+)
+def test_its_value_is_1_for_a_win_and_minus_1_for_a_lost_position(moves, value):
+    state = after(CONNECT_FOUR, *moves)
+    states = jax.tree.map(lambda leaf: np.stack([leaf] * NUM_GAMES), state)
+    choice = choose(CONNECT_FOUR, states)
+    np.testing.assert_array_equal(choice.value, value)
+    if value == -1:  # of two threats it blocks one
+        np.testing.assert_allclose(choice.policy[0], [0, 0.5, 0, 0, 0, 0.5, 0])
 
 
 @pytest.mark.slow
@@ -89,14 +100,7 @@ def test_it_plays_a_game_of_many_actions():
     state = first_state(game)
     for text in ("f2f3", "e7e5", "g2g4"):
         state = next_state(game, state, game.text_to_action(state, text))
-    batch = jax.tree.map(lambda leaf: leaf[None], state)
-    choice = jax.jit(GreedyPlayer(game).choose)(jax.random.key(0), batch)
+    choice = choose(game, jax.tree.map(lambda leaf: np.asarray(leaf)[None], state))
     mate = game.text_to_action(state, "d8h4")
     assert choice.action[0] == mate
     assert choice.value[0] == 1
-
-
-def test_no_key_is_used_twice():
-    game = games.make("tic_tac_toe")
-    with jax.debug_key_reuse(True):
-        jax.jit(GreedyPlayer(game).choose)(jax.random.key(0), after(game, 0))
