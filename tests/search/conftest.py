@@ -1,7 +1,7 @@
 """Searches of real games with a model that compiles quickly, instead of a network."""
 
 import functools
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -10,17 +10,28 @@ import numpy as np
 import pytest
 
 from azjax import games
+from azjax.devices import target_platform, tracing_for
 from azjax.games import Game
 from azjax.players.model import mover_reward
-from azjax.search import SearchConfig
+from azjax.search import empty_tree
+
+
+class Outputs(NamedTuple):
+    """The outputs of the model.
+
+    sharpness: scale of arbitrary, fixed logits and values; with 0, all legal moves are
+        equally likely and all values are 0.
+    logits: `[A]`, added to the logits.
+    value: added to the value.
+    """
+
+    sharpness: Any = 0.0
+    logits: Any = 0.0
+    value: Any = 0.0
 
 
 class Searching(NamedTuple):
-    """Searches of one game; all tests share the compiled functions.
-
-    `sharpness` scales the model's outputs. With 0 all legal moves are equally likely
-    and all values are 0; larger numbers give arbitrary, fixed logits and values.
-    """
+    """Searches of one game; all tests share the compiled functions."""
 
     game: Game
 
@@ -36,26 +47,32 @@ class Searching(NamedTuple):
             found.append(state)
         return jax.tree.map(lambda *leaves: np.stack(leaves), *found)
 
-    def root(self, sharpness, states) -> mctx.RootFnOutput:
-        logits, value = self.predict(sharpness, states)
+    def outputs(self, **outputs):
+        return Outputs(**outputs)
+
+    def legal(self, states):
+        return jax.vmap(self.game.legal_action_mask)(states)
+
+    def root(self, outputs: Outputs, states) -> mctx.RootFnOutput:
+        logits, value = self.predict(outputs, states)
         fields = {"prior_logits": logits, "value": value, "embedding": states}
         return mctx.RootFnOutput(**fields)
 
-    def predict(self, sharpness, states):
+    def predict(self, outputs, states):
         seen = jax.vmap(self.game.observe)(states)
         seen = seen.reshape(seen.shape[0], -1)
         size = (seen.shape[1], self.game.num_actions + 1)
         weights = np.random.default_rng(0).normal(size=size).astype(np.float32)
         # Sums in a fixed order, for every batch size.
-        drawn = jnp.sin((seen[:, :, None] * weights).sum(axis=1)) * sharpness
-        legal = jax.vmap(self.game.legal_action_mask)(states)
-        logits = jnp.where(legal, 2 * drawn[:, 1:], jnp.finfo(jnp.float32).min)
-        return logits, jnp.clip(drawn[:, 0], -0.9, 0.9)
+        drawn = jnp.sin((seen[:, :, None] * weights).sum(axis=1)) * outputs.sharpness
+        logits = 2 * drawn[:, 1:] + outputs.logits
+        logits = jnp.where(self.legal(states), logits, jnp.finfo(jnp.float32).min)
+        return logits, jnp.clip(drawn[:, 0] + outputs.value, -0.9, 0.9)
 
-    def model(self, sharpness, rng_key, action, states):
+    def model(self, outputs, rng_key, action, states):
         del rng_key
         after = jax.vmap(self.game.step)(states, action)
-        logits, value = self.predict(sharpness, after)
+        logits, value = self.predict(outputs, after)
         fields = {
             "reward": mover_reward(self.game, states, after),
             "discount": jnp.where(after.terminated, 0.0, -1.0),
@@ -64,14 +81,42 @@ class Searching(NamedTuple):
         }
         return mctx.RecurrentFnOutput(**fields), after
 
-    def compiled(self, config: SearchConfig, num_simulations: int, *, explores=False):
-        """Returns a compiled `(sharpness, rng_key, states, tree) -> PolicyOutput`."""
-        return _compiled(self.game, config, num_simulations, explores)
+    def call(self, policy, outputs, rng_key, states, num_simulations, **settings):
+        """Searches with a policy of azjax."""
+        return policy(
+            outputs,
+            rng_key,
+            self.root(outputs, states),
+            self.model,
+            num_simulations,
+            invalid_actions=~self.legal(states),
+            max_depth=self.game.max_moves,
+            **settings,
+        )
 
-    def search(self, config, num_simulations, states, *, tree=None, sharpness=0.0):
-        """Searches and returns NumPy arrays."""
-        run = self.compiled(config, num_simulations)
-        return jax.device_get(run(sharpness, jax.random.key(0), states, tree))
+    def compiled(self, config, num_simulations, *, explores=False, platform=None):
+        """Returns a compiled `(outputs, rng_key, states, tree) -> PolicyOutput`.
+
+        It is traced for another platform if one is given: all but "cpu" pack tables.
+        """
+        platform = platform or target_platform()
+        return _compiled(self.game, config, num_simulations, explores, platform)
+
+    def search(
+        self, config, num_simulations, states, *, tree=None, rng_key=None, **settings
+    ):
+        """Searches and returns NumPy arrays.
+
+        `settings` are those of `compiled`, or fields of `Outputs`.
+        """
+        names = settings.keys() & set(Outputs._fields)
+        outputs = Outputs(**{name: settings.pop(name) for name in names})
+        run = self.compiled(config, num_simulations, **settings)
+        rng_key = jax.random.key(0) if rng_key is None else rng_key
+        return jax.device_get(run(outputs, rng_key, states, tree))
+
+    def empty_tree(self, states, num_nodes, *, use_solver=False):
+        return _empty_tree(states, self.game.num_actions, num_nodes, use_solver)
 
 
 @functools.cache
@@ -79,21 +124,20 @@ def _step(game):
     return jax.jit(game.step)
 
 
-@functools.cache
-def _compiled(game, config, num_simulations, explores):
-    searching = Searching(game)
+@functools.partial(jax.jit, static_argnums=(1, 2, 3))
+def _empty_tree(states, num_actions, num_nodes, use_solver):
+    return empty_tree(states, num_actions, num_nodes, use_solver=use_solver)
 
-    def run(sharpness, rng_key, states, tree=None):
-        return config.policy(explores=explores)(
-            sharpness,
-            rng_key,
-            searching.root(sharpness, states),
-            searching.model,
-            num_simulations,
-            invalid_actions=~jax.vmap(game.legal_action_mask)(states),
-            max_depth=game.max_moves,
-            tree=tree,
-        )
+
+@functools.cache
+def _compiled(game, config, num_simulations, explores, platform):
+    policy = config.policy(explores=explores)
+
+    def run(outputs, rng_key, states, tree=None):
+        with tracing_for(platform):
+            return Searching(game).call(
+                policy, outputs, rng_key, states, num_simulations, tree=tree
+            )
 
     return jax.jit(run)
 

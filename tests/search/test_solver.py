@@ -32,11 +32,13 @@ from azjax.search.score_bounds import (
 
 NUM_SIMULATIONS = 300
 NUM_POSITIONS = 48
-CONFIGS = {
-    algorithm: SEARCHES.find(algorithm)(use_solver=True)
-    for algorithm in ("alphazero", "gumbel")
+# The configuration of the search, and the platform for which it is traced.
+SETTINGS = {
+    "alphazero": (AlphaZeroConfig(use_solver=True), "cpu"),
+    "gumbel with packed tables": (GumbelConfig(use_solver=True), "tpu"),
 }
-NAMES = pytest.mark.parametrize("name", CONFIGS)
+NAMES = pytest.mark.parametrize("name", SETTINGS)
+SHARPNESS = pytest.mark.parametrize("sharpness", [0.0, 1.0])
 
 # Exact scores
 
@@ -91,10 +93,10 @@ def solution(tic_tac_toe):
     return solve(tic_tac_toe.game)
 
 
-def select(solution, chosen):
-    """Returns `NUM_POSITIONS` of the selected positions, evenly spaced."""
+def select(solution, chosen, count=NUM_POSITIONS):
+    """Returns some of the selected positions, evenly spaced."""
     rows = np.flatnonzero(chosen)
-    rows = rows[np.linspace(0, len(rows) - 1, NUM_POSITIONS).astype(int)]
+    rows = rows[np.linspace(0, len(rows) - 1, count).astype(int)]
     return jax.tree.map(lambda leaf: leaf[rows], solution.states)
 
 
@@ -177,14 +179,19 @@ def test_the_best_moves_win_soonest_or_draw_or_lose_latest(lower, upper, best):
 bounds_of_roots = jax.jit(root_bounds)
 
 
+def search_with(name, searching, states, sharpness=0.0):
+    config, platform = SETTINGS[name]
+    return searching.search(
+        config, NUM_SIMULATIONS, states, sharpness=sharpness, platform=platform
+    )
+
+
 class Found:
     """The result of a search of some positions, with the exact scores."""
 
-    def __init__(self, searching, config, states, sharpness):
+    def __init__(self, states, output):
         self.states = states
-        self.output = searching.search(
-            config, NUM_SIMULATIONS, states, sharpness=sharpness
-        )
+        self.output = output
         self.tree = self.output.search_tree
         self.used = self.tree.node_visits > 0
         self.is_proven = is_proven(Bounds(self.tree.lower, self.tree.upper))
@@ -198,39 +205,47 @@ class Found:
         )
 
 
-STAGES = {"opening": (0, 3), "middle": (3, 5), "end": (5, 9)}
+# Numbers of moves.
+STAGES = ((0, 3), (3, 5), (5, 9))
 
 
 @pytest.fixture(scope="module")
 def found(tic_tac_toe, solution):
-    """Returns a function that searches positions of a stage of the game."""
+    """Returns a function that searches equally many positions of each stage."""
+    moves, size = solution.num_moves, NUM_POSITIONS // len(STAGES)
+    parts = [
+        select(
+            solution,
+            (moves >= first) & (moves < last) & ~solution.states.terminated,
+            size,
+        )
+        for first, last in STAGES
+    ]
+    states = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
 
     @functools.cache
-    def find(name, stage, sharpness=0.0):
-        first, last = STAGES[stage]
-        moves = solution.num_moves
-        is_there = (moves >= first) & (moves < last) & ~solution.states.terminated
-        states = select(solution, is_there)
-        return Found(tic_tac_toe, CONFIGS[name], states, sharpness)
+    def find(name, sharpness=0.0):
+        return Found(states, search_with(name, tic_tac_toe, states, sharpness))
 
+    for name in SETTINGS:
+        find(name)
     return find
 
 
+def by_stage(array):
+    return array.reshape(len(STAGES), -1)
+
+
 @NAMES
-@pytest.mark.parametrize("sharpness", [0.0, 1.0])
-@pytest.mark.parametrize("stage", STAGES)
-def test_the_bounds_of_all_nodes_contain_the_exact_score(name, sharpness, stage, found):
-    it = found(name, stage, sharpness)
+@SHARPNESS
+def test_the_bounds_of_all_nodes_and_root_moves_contain_the_exact_score(
+    name, sharpness, found
+):
+    it = found(name, sharpness)
     assert isinstance(it.tree, ProvenTree)
     assert (it.tree.lower <= it.exact)[it.used].all()
     assert (it.tree.upper >= it.exact)[it.used].all()
-    assert (it.is_proven & it.used).any()
-
-
-@NAMES
-@pytest.mark.parametrize("stage", STAGES)
-def test_the_bounds_of_the_roots_moves_contain_their_exact_score(name, stage, found):
-    it = found(name, stage)
+    assert by_stage(it.is_proven & it.used).any(axis=1).all()
     lower, upper = jax.device_get(bounds_of_roots(it.tree))
     game = np.arange(NUM_POSITIONS)
     assert (lower[game, it.output.action] <= it.chosen).all()
@@ -241,23 +256,21 @@ def test_the_bounds_of_the_roots_moves_contain_their_exact_score(name, stage, fo
 
 @NAMES
 def test_all_endgames_of_four_moves_are_solved(name, found):
-    it = found(name, "end")
-    assert it.is_proven[:, 0].all()
-    np.testing.assert_array_equal(
-        proven_value(Bounds(it.tree.lower[:, 0], it.tree.upper[:, 0])),
-        np.sign(it.exact[:, 0]),
-    )
-    np.testing.assert_array_equal(np.sign(it.chosen), np.sign(it.exact[:, 0]))
+    it = found(name)
+    end = slice(-NUM_POSITIONS // len(STAGES), None)
+    assert it.is_proven[end, 0].all()
+    root = Bounds(it.tree.lower[end, 0], it.tree.upper[end, 0])
+    np.testing.assert_array_equal(proven_value(root), np.sign(it.exact[end, 0]))
+    np.testing.assert_array_equal(np.sign(it.chosen[end]), np.sign(it.exact[end, 0]))
 
 
 @NAMES
-@pytest.mark.parametrize("sharpness", [0.0, 1.0])
-@pytest.mark.parametrize("stage", STAGES)
-def test_a_proven_position_is_played_without_mistakes(name, sharpness, stage, found):
-    it = found(name, stage, sharpness)
+@SHARPNESS
+def test_a_proven_position_is_played_without_mistakes(name, sharpness, found):
+    it = found(name, sharpness)
     proven = it.is_proven[:, 0]
     best = it.exact[:, 0]
-    assert proven.any()
+    assert by_stage(proven).any(axis=1).all()
     np.testing.assert_array_equal(np.sign(it.chosen)[proven], np.sign(best)[proven])
     # A win within the number of moves of the bound, against all replies.
     lower = it.tree.lower[:, 0]
@@ -268,15 +281,12 @@ def test_a_proven_position_is_played_without_mistakes(name, sharpness, stage, fo
 
 
 @NAMES
-@pytest.mark.parametrize("sharpness", [0.0, 1.0])
+@SHARPNESS
 def test_proven_nodes_have_their_exact_value(name, sharpness, found):
-    for stage in STAGES:
-        it = found(name, stage, sharpness)
-        inner = it.used & it.is_proven & ~it.tree.embeddings.terminated
-        assert set(it.tree.node_values[inner].tolist()) == {-1.0, 0.0, 1.0}
-        np.testing.assert_array_equal(
-            it.tree.node_values[inner], np.sign(it.exact)[inner]
-        )
+    it = found(name, sharpness)
+    inner = it.used & it.is_proven & ~it.tree.embeddings.terminated
+    assert set(it.tree.node_values[inner].tolist()) == {-1.0, 0.0, 1.0}
+    np.testing.assert_array_equal(it.tree.node_values[inner], np.sign(it.exact)[inner])
 
 
 @NAMES
@@ -291,7 +301,7 @@ def test_a_lost_position_is_lost_as_late_as_possible(name, tic_tac_toe, solution
     # Only positions near the end: a win that the search has not found counts as no
     # loss.
     states = select(solution, is_lost & (solution.num_moves >= 4))
-    it = Found(tic_tac_toe, CONFIGS[name], states, 0.0)
+    it = Found(states, search_with(name, tic_tac_toe, states))
     assert it.is_proven[:, 0].mean() > 0.8
     is_exact = it.tree.lower[:, 0] == it.tree.upper[:, 0]
     assert is_exact.sum() > NUM_POSITIONS // 4
@@ -316,7 +326,8 @@ def test_a_won_game_is_won_in_time_against_all_replies(name, tic_tac_toe, soluti
 
     scores = exact_scores(solution.states)
     is_won = (scores == WIN - 3) & (solution.num_moves >= 3)
-    it = Found(tic_tac_toe, CONFIGS[name], select(solution, is_won), 0.0)
+    states = select(solution, is_won)
+    it = Found(states, search_with(name, tic_tac_toe, states))
     lower = it.tree.lower[:, 0]
     won = lower > 0
     assert won.sum() > NUM_POSITIONS // 2
@@ -344,9 +355,7 @@ def test_a_won_game_is_won_in_time_against_all_replies(name, tic_tac_toe, soluti
         assert not states.terminated.any(), "the other ended the game"
         padded = np.arange(-(-len(rows) // NUM_POSITIONS) * NUM_POSITIONS) % len(rows)
         actions = [
-            tic_tac_toe.search(
-                CONFIGS[name], NUM_SIMULATIONS, take(states, part)
-            ).action
+            search_with(name, tic_tac_toe, take(states, part)).action
             for part in padded.reshape(-1, NUM_POSITIONS)
         ]
         action = np.concatenate(actions)[: len(rows)]
@@ -414,15 +423,6 @@ def test_proofs_are_kept_between_searches(tic_tac_toe, solution):
     assert (second.lower > first.lower)[used].any()
 
 
-def test_a_search_without_the_solver_returns_a_plain_tree(tic_tac_toe):
-    states = tic_tac_toe.positions("b2")
-    config = GumbelConfig(use_solver=False)
-    output = jax.eval_shape(
-        tic_tac_toe.compiled(config, 4), 0.0, jax.random.key(0), states
-    )
-    assert type(output.search_tree) is mctx.Tree
-
-
 # Connect Four
 
 
@@ -436,7 +436,7 @@ def test_in_connect_four_the_nearest_win_is_played_and_a_loss_delayed(
     lines = ("1 2 1 2 1 2", "3 3 4 4 5", "1 2 1 3 1")
     states = connect_four.positions(*lines)
     config = SEARCHES.find(algorithm)(use_solver=True)
-    output = connect_four.search(config, 200, states)
+    output = connect_four.search(config, 100, states)
     tree = output.search_tree
     assert output.action[0] == 0
     assert tree.lower[0, 0] == WIN - 1

@@ -13,7 +13,6 @@ from azjax.search import (
     AlphaZeroConfig,
     GumbelConfig,
     ProvenTree,
-    empty_tree,
     find,
     subtree,
 )
@@ -31,9 +30,7 @@ locate = jax.jit(find)
 
 
 def start(searching, config, states):
-    return empty_tree(
-        states, searching.game.num_actions, NUM_NODES, use_solver=config.use_solver
-    )
+    return searching.empty_tree(states, NUM_NODES, use_solver=config.use_solver)
 
 
 def search(searching, config, states, tree):
@@ -157,7 +154,7 @@ def test_the_subtree_of_the_root_is_the_tree(tree):
     check_subtree(tree, [0] * BATCH_SIZE, NUM_NODES)
 
 
-@pytest.mark.parametrize("max_nodes", [NUM_NODES, 40, 7, 2, 1])
+@pytest.mark.parametrize("max_nodes", [NUM_NODES, 40, 7, 1])
 def test_the_most_visited_nodes_below_a_move_are_kept(searched, max_nodes):
     tree = searched.search_tree
     children = tree.children_index[games, 0, searched.action]
@@ -247,6 +244,7 @@ def test_the_most_visited_of_nodes_with_equal_positions_is_found(tree):
 # Continued searches
 
 
+@pytest.mark.slow
 def test_a_search_from_an_empty_tree_equals_a_new_search(tic_tac_toe, config, states):
     from_none = search(tic_tac_toe, config, states, None)
     from_empty = search(tic_tac_toe, config, states, start(tic_tac_toe, config, states))
@@ -371,7 +369,7 @@ def test_a_search_adds_its_simulations_to_the_kept_tree(
 def test_simulations_without_room_are_skipped(tic_tac_toe, config, states):
     """The simulations of four moves do not fit into a tree for one and a half."""
     tree = start(tic_tac_toe, config, states)
-    legal = np.asarray(jax.vmap(tic_tac_toe.game.legal_action_mask)(states))
+    legal = np.asarray(jax.jit(tic_tac_toe.legal)(states))
     for _ in range(4):
         output = search(tic_tac_toe, config, states, tree)
         tree = output.search_tree.replace(extra_data=None)
@@ -382,29 +380,23 @@ def test_simulations_without_room_are_skipped(tic_tac_toe, config, states):
 
 
 def test_consecutive_moves_are_compiled_once(tic_tac_toe, config):
-    """The tree keeps its shape from the first move to the last."""
-    num_traced = []
-    run = tic_tac_toe.compiled(config, NUM_SIMULATIONS).__wrapped__
-
-    @jax.jit
-    def move(states, tree):
-        num_traced.append(None)
-        known = subtree(tree, find(tree, states), max_nodes=config.tree_reuse_nodes)
-        output = run(1.0, jax.random.key(0), states, known)
-        after = jax.vmap(tic_tac_toe.game.step)(states, output.action)
-        invalid = known.root_invalid_actions
-        tree = output.search_tree.replace(extra_data=None, root_invalid_actions=invalid)
-        return after, tree, known.node_visits[:, 0]
-
-    states = tic_tac_toe.positions(*[""] * BATCH_SIZE)
-    tree = start(tic_tac_toe, config, states)
+    """The tree keeps its types from the first move to the last."""
+    run = tic_tac_toe.compiled(config, NUM_SIMULATIONS)
+    outputs = tic_tac_toe.outputs(sharpness=1.0)
+    states = jax.device_put(tic_tac_toe.positions(*[""] * BATCH_SIZE))
+    known = start(tic_tac_toe, config, states)
+    types = jax.tree.map(jax.typeof, (states, known))
     num_known = []
     while not states.terminated.any():
-        states, tree, known = move(states, tree)
-        num_known.append(int(known[0]))
-    assert len(num_traced) == 1
-    assert num_known[0] == 0
-    assert min(num_known[1:]) > 0
+        output = run(outputs, jax.random.key(0), states, known)
+        states = step_all(tic_tac_toe.game, states, output.action)
+        tree = output.search_tree.replace(
+            extra_data=None, root_invalid_actions=known.root_invalid_actions
+        )
+        known = keep(tree, locate(tree, states), max_nodes=config.tree_reuse_nodes)
+        assert jax.tree.map(jax.typeof, (states, known)) == types
+        num_known.append(int(known.node_visits[0, 0]))
+    assert min(num_known[:-1]) > 0
 
 
 @pytest.mark.slow
