@@ -10,7 +10,7 @@ import types
 import jax
 import numpy as np
 
-from azjax.games import host, make, stones
+from azjax.games import make, stones
 
 POSITION = ("step", "legal_action_mask", "observe", "rewards", "board")
 FUNCTIONS = (*POSITION, "evaluate", "score", "owners")
@@ -41,10 +41,11 @@ def play(game, texts, state=None):
     texts: legal moves in the game's notation, separated by spaces.
     state: the position before them, by default the first one.
     """
-    state = host.first_state(compiled(game)) if state is None else state
+    game = compiled(game)
+    state = game.init() if state is None else state
     for text in texts.split():
-        state = host.next_state(game, state, game.text_to_action(state, text))
-    return state
+        state = game.step(state, np.int32(game.text_to_action(state, text)))
+    return jax.device_get(state)
 
 
 def board_of(picture):
