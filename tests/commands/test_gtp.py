@@ -1,6 +1,5 @@
-import os
-
 import pytest
+from play.front_end import answers_to
 
 from azjax import cli
 from azjax.games import make
@@ -12,11 +11,11 @@ from azjax.players import RandomPlayer
     ("args", "says"),
     [
         (["go:5", "--player", "human"], "--player must not be 'human'"),
-        (
-            ["go:5", "--player", "random", "--seed", "-1"],
-            "seed must be an int",
-        ),
+        (["go:5", "--player", "random", "--seed", "-1"], "seed must be an int"),
         (["go:1", "--player", "random"], "from 2 to 19: 1"),
+        (["go:5", "--player", "god"], "unknown player 'god'"),
+        (["ludo", "--player", "random"], "unknown game 'ludo'"),
+        (["go:5", "--player", "alphazero:nowhere"], "no player in nowhere"),
     ],
 )
 def test_a_wrong_argument_is_refused(args, says, capsys):
@@ -32,17 +31,11 @@ def test_a_wrong_argument_is_refused(args, says, capsys):
     ("game", "player"),
     [("tic_tac_toe", "alphazero:pretrained"), ("go:2", default_mcts(make("go:2")))],
 )
-def test_without_a_player_the_default_opponent_plays(game, player, monkeypatch, capsys):
-    read_end, write_end = os.pipe()
-    os.write(write_end, b"name\nboardsize 4\n")
-    os.close(write_end)
-    with open(read_end) as stdin:
-        monkeypatch.setattr("sys.stdin", stdin)
-        cli.main(["gtp", game])
-    output = capsys.readouterr()
-    size = "? unacceptable size" if game == "tic_tac_toe" else "= "
-    assert output.out == f"= azjax\n\n{size}\n\n"
-    assert output.err.splitlines()[-1] == f"azjax: {player} plays"
+def test_without_a_player_the_default_opponent_plays(game, player, capsys):
+    size = b"? unacceptable size" if game == "tic_tac_toe" else b"= "
+    status, output = answers_to(b"name\nboardsize 4\n", "gtp", game)
+    assert (status, output) == (0, b"= azjax\n\n" + size + b"\n\n")
+    assert capsys.readouterr().err.splitlines()[-1] == f"azjax: {player} plays"
 
 
 def test_only_answers_are_written_to_the_standard_output(monkeypatch, capsys):
@@ -51,9 +44,5 @@ def test_only_answers_are_written_to_the_standard_output(monkeypatch, capsys):
         return RandomPlayer(game)
 
     monkeypatch.setattr("azjax.players.load", load)
-    with open(os.devnull) as stdin:
-        monkeypatch.setattr("sys.stdin", stdin)
-        cli.main(["gtp", "tic_tac_toe"])
-    output = capsys.readouterr()
-    assert output.out == ""
-    assert "hello" in output.err
+    assert answers_to(b"", "gtp", "tic_tac_toe") == (0, b"")
+    assert "hello" in capsys.readouterr().err

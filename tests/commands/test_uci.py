@@ -1,82 +1,84 @@
-"""Runs the command as a separate program, as front ends do."""
+"""The command `azjax uci`, with a front end at its pipes."""
 
-import os
 import signal
 import sys
+import threading
+import time
 
 import chess
 import chess.engine
 import pytest
+from play.front_end import answers_to, run_with_front_end
 
 from azjax import cli
 from azjax.players import RandomPlayer
 
 PATIENCE = 240  # seconds, for a loaded machine
+RANDOM = ["uci", "chess", "--player", "random"]
 
 
-def test_python_chess_plays_a_game_with_it(program_environment):
-    # The search that `tests/play/uci` compiles.
-    program = [sys.executable, "-m", "azjax", "uci"]
-    command = [*program, "chess:max_moves=60", "--player", "mcts:40"]
-    with chess.engine.SimpleEngine.popen_uci(
-        command, timeout=PATIENCE, env=program_environment
-    ) as engine:
-        assert engine.id["name"].startswith("azjax ")
-        engine.configure({"Simulations": 4})
-        board = chess.Board("8/P5k1/8/3pP3/8/8/8/R3K2R w KQ d6 0 9")
-        while not board.is_game_over() and board.ply() < 40:
-            played = engine.play(
-                board, chess.engine.Limit(nodes=4), info=chess.engine.INFO_ALL
-            )
-            assert played.info["pv"][0] == played.move
-            board.push(played.move)
-        with engine.analysis(chess.Board(), multipv=2) as analysis:
-            assert analysis.get()["nodes"] >= 1
+@pytest.fixture(autouse=True)
+def never_exits_at_once(monkeypatch):
+    """Gives a search of a loaded machine time to end before the process does."""
+    monkeypatch.setattr("azjax.commands.uci.QUIT_SECONDS", PATIENCE)
 
 
-def test_the_last_search_ends_at_the_end_of_the_input(start_azjax):
-    process = start_azjax("uci", "chess", "--player", "random")
+def test_the_last_search_ends_at_the_end_of_the_input(monkeypatch, capsys):
+    def load(name, game, parts):
+        print("a library says hello")
+        return RandomPlayer(game)
+
+    monkeypatch.setattr("azjax.players.load_compiled", load)
     text = b"\xff\x00\r\nposition startpos moves e2e4 e7e5 e1e2\ngo infinite"
-    output, errors = process.communicate(text, timeout=PATIENCE)
-    lines = output.decode().splitlines()
-    assert lines[0].startswith("info depth 1 ")
-    move = chess.Move.from_uci(lines[-1].split()[1])
+    status, output = answers_to(text, "uci", "chess")
+    first, *_, last = output.decode().splitlines()
+    assert first.startswith("info depth 1 "), "only answers are in the output"
+    move = chess.Move.from_uci(last.split()[1])
     board = chess.Board()
     for text in ("e2e4", "e7e5", "e1e2"):
         board.push_uci(text)
     assert move in board.legal_moves
-    assert process.returncode == 0
-    assert errors == b"azjax: loading random ...\n"
+    assert status == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "azjax: loading alphazero:pretrained ...",
+        "a library says hello",
+    ]
 
 
-@pytest.mark.parametrize("go", [b"", b"go infinite\n"])
-def test_it_quits_while_the_input_stays_open(start_azjax, go):
-    process = start_azjax("uci", "chess", "--player", "random")
-    process.stdin.write(b"isready\n" + go + b"quit\n")
+def begin_infinite_search(to_program, from_program):
+    to_program.write(b"isready\ngo infinite\n")
+    assert from_program.readline() == b"readyok\n"
+    assert from_program.readline().startswith(b"info ")
+
+
+def test_quit_ends_an_infinite_search_while_the_input_stays_open(capsys):
+    def converse(to_program, from_program):
+        begin_infinite_search(to_program, from_program)
+        to_program.write(b"quit\n")
+
+    assert run_with_front_end(RANDOM, converse) == 0
+    assert "Error" not in capsys.readouterr().err
+
+
+@pytest.mark.slow
+def test_quit_does_not_wait_for_the_compilation(start_azjax):
+    process = start_azjax(*RANDOM)
+    process.stdin.write(b"isready\nquit\n")
     process.stdin.flush()
     assert process.wait(timeout=PATIENCE) == 0
     assert b"Error" not in process.stderr.read()
 
 
 @pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
-def test_a_signal_ends_an_infinite_search(start_azjax):
-    process = start_azjax("uci", "chess", "--player", "random")
-    process.stdin.write(b"isready\ngo infinite\n")
-    process.stdin.flush()
-    assert process.stdout.readline() == b"readyok\n"
-    assert process.stdout.readline().startswith(b"info ")
-    process.send_signal(signal.SIGTERM)
-    assert process.wait(timeout=PATIENCE) == 128 + signal.SIGTERM
-    assert b"Error" not in process.stderr.read()
+def test_a_signal_ends_an_infinite_search(capsys):
+    main_thread = threading.main_thread().ident
 
+    def converse(to_program, from_program):
+        begin_infinite_search(to_program, from_program)
+        signal.pthread_kill(main_thread, signal.SIGTERM)
 
-def test_it_ends_without_an_error_when_its_output_is_closed(start_azjax):
-    process = start_azjax("uci", "chess", "--player", "random")
-    process.stdout.close()
-    process.stdin.write(b"uci\n" * 50)
-    process.stdin.flush()
-    assert process.wait(timeout=PATIENCE) == 141
-    assert b"Error" not in process.stderr.read()
+    assert run_with_front_end(RANDOM, converse) == 128 + signal.SIGTERM
+    assert "Error" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
@@ -100,16 +102,40 @@ def test_a_wrong_argument_is_refused(args, says, capsys):
     assert says in err
 
 
-def test_only_answers_are_written_to_the_standard_output(monkeypatch, capsys):
-    def load(name, game, parts):
-        print("a library says hello")
-        return RandomPlayer(game)
-
-    monkeypatch.setattr("azjax.players.load_compiled", load)
-    with open(os.devnull) as stdin:
-        monkeypatch.setattr("sys.stdin", stdin)
-        cli.main(["uci", "chess"])
-    output = capsys.readouterr()
-    assert output.out == ""
-    assert "hello" in output.err
-    assert "loading alphazero:pretrained" in output.err
+# The last one: the programs that it compiles are in the cache.
+@pytest.mark.parametrize(
+    ("player", "simulations"),
+    [("random", None), pytest.param("mcts:40", 4, marks=pytest.mark.slow)],
+)
+def test_python_chess_plays_a_game_with_the_program(
+    program_environment, tmp_path, player, simulations
+):
+    program = [sys.executable, "-m", "azjax", "uci"]
+    command = [*program, "chess", "--player", player]
+    with (
+        open(tmp_path / "errors", "wb") as errors,
+        chess.engine.SimpleEngine.popen_uci(
+            command, timeout=PATIENCE, env=program_environment, stderr=errors
+        ) as engine,
+    ):
+        assert engine.id["name"].startswith("azjax ")
+        if simulations:
+            engine.configure({"Simulations": simulations})
+        board = chess.Board("8/P5k1/8/3pP3/8/8/8/R3K2R w KQ d6 0 9")
+        while not board.is_game_over() and board.ply() < 40:
+            limit = chess.engine.Limit(nodes=4)
+            played = engine.play(board, limit, info=chess.engine.INFO_ALL)
+            assert played.info["pv"][0] == played.move
+            board.push(played.move)
+        with engine.analysis(chess.Board(), multipv=2) as analysis:
+            assert analysis.get()["nodes"] >= 1
+        # A front end that closes its pipe ends the program without an error.
+        loop, output = engine.protocol.loop, engine.transport.get_pipe_transport(1)
+        pipe = output.get_extra_info("pipe")
+        loop.call_soon_threadsafe(output.close)
+        while not pipe.closed:
+            time.sleep(0.01)
+        with pytest.raises(chess.engine.EngineTerminatedError):
+            engine.ping()
+        assert engine.returncode.result(PATIENCE) == 141
+    assert "Error" not in (tmp_path / "errors").read_text()

@@ -1,99 +1,87 @@
-"""Runs the command as a separate program, as front ends do."""
+"""The command `azjax gtp`, with a front end at its pipes."""
 
 import sys
 
+import numpy as np
 import pytest
+from play.front_end import answers_to, run_with_front_end
 
-from azjax import cli, games, players
-from azjax.games.host import first_state, next_state
+from azjax import games, players
+from azjax.games.host import first_state, legal_actions, next_state, rewards
 
-PATIENCE = 240  # seconds, for a loaded machine
+TIC_TAC_TOE = ["gtp", "tic_tac_toe", "--player", "random"]
 
 
-def test_a_program_answers_and_ends_at_the_end_of_its_input(start_azjax):
+def test_a_program_answers_and_ends_at_the_end_of_its_input(capsys):
     text = b"\xff\x00\r\n1 name\r\n\xe4\xb8\xad play b c3\nplay b c3\nkomi 8.5\n4 undo"
-    process = start_azjax("gtp", "go:5", "--player", "random")
-    output, errors = process.communicate(text, timeout=PATIENCE)
-    assert output.decode() == "=1 azjax\n\n= \n\n? illegal move\n\n= \n\n=4 \n\n"
-    assert b"compiling" not in errors
+    status, output = answers_to(text, "gtp", "go:5", "--player", "random")
+    assert output == b"=1 azjax\n\n= \n\n? illegal move\n\n= \n\n=4 \n\n"
+    assert status == 0
+    assert "compiling" not in capsys.readouterr().err
 
 
-def test_it_answers_before_the_next_command_and_quits(start_azjax):
-    process = start_azjax("gtp", "tic_tac_toe", "--player", "random", "--seed", "3")
-    for line, answer in ((b"name\n", b"= azjax\n"), (b"play b b2\n", b"= \n")):
-        process.stdin.write(line)
-        process.stdin.flush()
-        assert [process.stdout.readline() for _ in range(2)] == [answer, b"\n"]
-    process.stdin.write(b"quit\n")
-    process.stdin.flush()
-    # The input stays open: the program must not wait for more of it.
-    assert process.wait(timeout=PATIENCE) == 0
-    assert b"Error" not in process.stderr.read()
+def test_it_answers_before_the_next_command_and_quits_with_an_open_input(capsys):
+    def converse(to_program, from_program):
+        for line, answer in ((b"name\n", b"= azjax\n"), (b"play b b2\n", b"= \n")):
+            to_program.write(line)
+            assert [from_program.readline() for _ in range(2)] == [answer, b"\n"]
+        to_program.write(b"quit\n")
+
+    assert run_with_front_end([*TIC_TAC_TOE, "--seed", "3"], converse) == 0
+    assert "Error" not in capsys.readouterr().err
 
 
-def test_it_analyzes_until_the_next_command(start_azjax):
-    process = start_azjax("gtp", "tic_tac_toe")
-    assert process.stderr.readline() == b"azjax: loading tic_tac_toe ...\n"
-    assert process.stderr.readline() == b"azjax: alphazero:pretrained plays\n"
-    process.stdin.write(b"lz-analyze b 1\n")
-    process.stdin.flush()
-    assert process.stdout.readline() == b"=\n"
-    for _ in range(3):
-        assert process.stdout.readline().startswith(b"info move ")
-    output, errors = process.communicate(b"7 name\n", timeout=PATIENCE)
-    assert output.endswith(b"\n=7 azjax\n\n")
-    assert process.returncode == 0
-    assert errors == b"azjax: compiling the player; its first answer takes longer\n"
+def test_it_analyzes_until_the_next_command(capsys):
+    def converse(to_program, from_program):
+        to_program.write(b"lz-analyze b 1\n")
+        assert from_program.readline() == b"=\n"
+        for _ in range(3):
+            assert from_program.readline().startswith(b"info move ")
+        to_program.write(b"7 name\n")
+        to_program.close()
+        assert from_program.read().endswith(b"\n=7 azjax\n\n")
+
+    assert run_with_front_end(TIC_TAC_TOE, converse) == 0
+    assert capsys.readouterr().err.splitlines() == [
+        "azjax: loading tic_tac_toe ...",
+        "azjax: random plays",
+        "azjax: compiling the player; its first answer takes longer",
+    ]
 
 
-def test_it_ends_without_an_error_when_its_output_is_closed(start_azjax):
-    process = start_azjax("gtp", "tic_tac_toe", "--player", "random")
-    process.stdout.close()
-    process.stdin.write(b"showboard\n" * 50)
-    process.stdin.flush()
-    assert process.wait(timeout=PATIENCE) == 0
-    assert b"Error" not in process.stderr.read()
+def test_it_ends_without_an_error_when_its_output_is_closed(capsys):
+    def converse(to_program, from_program):
+        from_program.close()
+        to_program.write(b"showboard\n" * 50)
 
-
-def test_a_wrong_player_is_refused_at_the_start(capsys):
-    for args, says in (
-        (["go:5", "--player", "god"], "unknown player 'god'"),
-        (["ludo", "--player", "random"], "unknown game 'ludo'"),
-        (["go:5", "--player", "alphazero:nowhere"], "no player in nowhere"),
-        (
-            ["go:5", "--player", "random", "--seed", "-1"],
-            "seed must be an int",
-        ),
-    ):
-        with pytest.raises(SystemExit) as error:
-            cli.main(["gtp", *args])
-        assert error.value.code == 2
-        out, err = capsys.readouterr()
-        assert out == ""
-        assert says in err
+    assert run_with_front_end(TIC_TAC_TOE, converse) == 0
+    assert "Error" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(
     "name", [pytest.param("connect_four", marks=pytest.mark.slow), "go:4,1.5"]
 )
-def test_it_is_an_engine_for_azjaxs_gtp_player(monkeypatch, program_environment, name):
+def test_as_a_program_it_is_an_engine_for_azjaxs_gtp_player(
+    monkeypatch, program_environment, name
+):
     for key, value in program_environment.items():
         monkeypatch.setenv(key, value)
-    game = games.make(name)
+    game, rng = games.make(name), np.random.default_rng(0)
     command = f"gtp:{sys.executable} -m azjax gtp {name} --player random"
-    seats = [players.start_session(players.load(command, game), game, 0)]
-    seats.append(players.start_session(players.load("random", game), game, 1))
+    session = players.start_session(players.load(command, game), game, 0)
     state, moves, was_taken_back = first_state(game), [], False
     while not state.terminated:
-        action = seats[int(state.current_player)].choose(state, moves).action
-        state = next_state(game, state, action)
-        moves.append(action)
+        if int(state.current_player) == 0:
+            moves.append(session.choose(state, moves).action)
+        else:
+            moves.append(int(rng.choice(legal_actions(game, state))))
+        state = next_state(game, state, moves[-1])
         if not was_taken_back and len(moves) == 5:
             was_taken_back = True
             del moves[2:]
             state = first_state(game)
             for action in moves:
                 state = next_state(game, state, action)
-    assert float(game.rewards(state).sum()) == 0
-    for seat in seats:
-        seat.close()
+    assert was_taken_back
+    assert sum(rewards(game, state)) == 0
+    session.close()
