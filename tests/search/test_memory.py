@@ -72,45 +72,55 @@ def is_close(number: float):
     return pytest.approx(number, rel=0.4)
 
 
+@pytest.mark.skipif(jax.default_backend() != "cpu", reason="reads the CPU's program")
 @pytest.mark.parametrize(
     ("name", "num_simulations", "config"),
     [
-        ("tic_tac_toe", 64, GumbelConfig(use_solver=True)),
-        pytest.param(
-            "tic_tac_toe",
-            100,
-            AlphaZeroConfig(use_solver=True),
-            marks=pytest.mark.slow,
+        ("connect_four", 300, GumbelConfig()),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (
+                ("connect_four", 300, GumbelConfig(use_solver=True)),
+                ("connect_four", 200, AlphaZeroConfig()),
+                ("tic_tac_toe", 64, GumbelConfig(use_solver=True)),
+                ("tic_tac_toe", 100, AlphaZeroConfig(use_solver=True)),
+            )
         ),
-        pytest.param("connect_four", 64, GumbelConfig(), marks=pytest.mark.slow),
-        pytest.param("connect_four", 200, AlphaZeroConfig(), marks=pytest.mark.slow),
     ],
 )
-def test_the_memory_of_a_search_is_estimated(name, num_simulations, config):
+def test_the_memory_of_a_search_is_estimated_and_no_loop_copies_the_tree(
+    name, num_simulations, config
+):
     game = games.make(name)
 
     def run(states):
         output = search(game, config, num_simulations, states)
-        return output.action, output.action_weights, improved_value(output)
+        found = output.search_tree.summary()
+        return output.action, output.action_weights, improved_value(output), found
 
     states = positions(game)
-    used = jax.jit(run).lower(states).compile().memory_analysis()
+    compiled = jax.jit(run).lower(states).compile()
     estimated = search_bytes(
         config, states, game.num_actions, num_simulations, max_depth=game.max_moves
     )
-    assert used.temp_size_in_bytes == is_close(estimated)
+    assert compiled.memory_analysis().temp_size_in_bytes == is_close(estimated)
+    entries = BATCH_SIZE * config.num_nodes(num_simulations)
+    computations = re.split(r"\n(?=\S.*\{\n)", compiled.as_text())
+    (entry,) = [text for text in computations if text.startswith("ENTRY")]
+    copies = rf"\[{entries}[\],].* copy\("
+    assert re.search(copies, entry)  # before the first simulation
+    for computation in computations:
+        if computation != entry:
+            assert not re.search(copies, computation), computation
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "config"),
     [
         ("tic_tac_toe", GumbelConfig(use_solver=True)),
-        pytest.param("connect_four", GumbelConfig(), marks=pytest.mark.slow),
-        pytest.param(
-            "connect_four",
-            AlphaZeroConfig(),
-            marks=pytest.mark.slow,
-        ),
+        ("connect_four", GumbelConfig()),
+        ("connect_four", AlphaZeroConfig()),
     ],
 )
 def test_the_memory_of_a_search_with_tree_reuse_is_estimated(name, config):
@@ -187,30 +197,3 @@ def test_the_bytes_of_arrays_are_those_of_all_leaves():
     arrays = {"a": jnp.zeros((3, 4)), "b": (jnp.zeros(5, jnp.int16), jnp.bool_(True))}
     assert tree_bytes(arrays) == 48 + 10 + 1
     assert tree_bytes(jax.eval_shape(lambda: arrays)) == 59
-
-
-@pytest.mark.skipif(jax.default_backend() != "cpu", reason="reads the CPU's program")
-@pytest.mark.parametrize(
-    "settings",
-    [
-        {},
-        pytest.param({"use_solver": True}, marks=pytest.mark.slow),
-    ],
-)
-def test_no_loop_copies_the_tree(settings):
-    game, num_simulations = games.make("connect_four"), 300
-    config = GumbelConfig(**settings)
-
-    def run(states):
-        output = search(game, config, num_simulations, states)
-        return output.action, output.search_tree.summary()
-
-    program = jax.jit(run).lower(positions(game)).compile().as_text()
-    entries = BATCH_SIZE * config.num_nodes(num_simulations)
-    computations = re.split(r"\n(?=\S.*\{\n)", program)
-    (entry,) = [text for text in computations if text.startswith("ENTRY")]
-    copies = rf"\[{entries}[\],].* copy\("
-    assert re.search(copies, entry)  # before the first simulation
-    for computation in computations:
-        if computation != entry:
-            assert not re.search(copies, computation), computation

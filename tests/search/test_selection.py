@@ -326,7 +326,7 @@ def test_the_most_visited_action_keeps_its_visits_and_single_visits_vanish(
     assert (pruned <= visits).all()
 
 
-# Complete searches of an artificial game whose positions are numbers, mixed by moves
+# A complete search of an artificial game whose positions are numbers, mixed by moves
 
 
 def scramble(number):
@@ -353,7 +353,7 @@ def model(params, rng_key, action, positions):
     return mctx.RecurrentFnOutput(**fields), after
 
 
-def search(policy, num_simulations=100, **settings):
+def test_forced_visits_are_made_and_are_not_in_the_policy_target():
     @jax.jit
     def run():
         game = jnp.arange(16)
@@ -363,65 +363,28 @@ def search(policy, num_simulations=100, **settings):
             "value": output.value,
             "embedding": positions,
         }
-        return policy(
+        searched = alphazero_policy(
             None,
             jax.random.key(0),
             mctx.RootFnOutput(**fields),
             model,
-            num_simulations,
+            100,
             invalid_actions=(game % NUM_ACTIONS)[:, None] == jnp.arange(NUM_ACTIONS),
-            **settings,
+            forced_playouts=2.0,
         )
+        tree = searched.search_tree
+        prior = jax.nn.softmax(tree.children_prior_logits[:, 0])
+        count = jax.vmap(lambda n, p: forced_visits(n, p, 2.0))
+        return searched, count(tree.children_visits[:, 0], prior)
 
-    return jax.device_get(run())
-
-
-@pytest.mark.slow
-def test_without_ties_alphazero_policy_equals_mctxs_muzero_policy():
-    # Noise is excluded where some actions are illegal: mctx masks a part of it.
-    ours = search(alphazero_policy, c_init=2.0, c_base=300.0, dirichlet_fraction=0.0)
-    theirs = search(
-        mctx.muzero_policy,
-        dirichlet_fraction=0.0,
-        pb_c_init=2.0,
-        pb_c_base=300.0,
-        qtransform=functools.partial(
-            mctx.qtransform_by_min_max, min_value=-1.0, max_value=1.0
-        ),
-    )
-    np.testing.assert_array_equal(
-        ours.search_tree.children_visits[:, 0], theirs.search_tree.children_visits[:, 0]
-    )
-    np.testing.assert_array_equal(ours.action, theirs.action)
-    np.testing.assert_allclose(ours.action_weights, theirs.action_weights, rtol=1e-5)
-    for tree in (ours.search_tree, theirs.search_tree):
-        assert (tree.node_visits[:, 0] == 101).all()
-    np.testing.assert_allclose(
-        ours.search_tree.summary().value, theirs.search_tree.summary().value, atol=1e-5
-    )
-
-
-@pytest.mark.slow
-def test_a_search_gives_every_visited_root_action_its_forced_visits():
-    output = search(alphazero_policy, forced_playouts=2.0)
-    tree = output.search_tree
-    visits = np.asarray(tree.children_visits[:, 0])
-    prior = jax.nn.softmax(tree.children_prior_logits[:, 0])
-    forced = np.asarray(jax.vmap(lambda n, p: forced_visits(n, p, 2.0))(visits, prior))
+    output, forced = jax.device_get(run())
+    visits = output.search_tree.children_visits[:, 0]
     # A simulation adds a visit to one action, while the others' targets grow as well.
-    child = np.asarray(tree.children_index[:, 0])
+    child = output.search_tree.children_index[:, 0]
     was_visited_early = (child >= 0) & (child <= 50)
     assert (visits >= forced - 1)[was_visited_early].all()
-    unforced = search(alphazero_policy).search_tree.children_visits[:, 0]
-    assert (unforced < forced - 1)[was_visited_early].any(), "nothing to force"
-
-
-def test_forced_visits_are_not_in_the_policy_target():
-    output = search(alphazero_policy, forced_playouts=2.0)
-    weights = np.asarray(output.action_weights)
-    visits = np.asarray(output.search_tree.children_visits[:, 0])
-    shares = visits / visits.sum(axis=-1, keepdims=True)
+    weights, shares = output.action_weights, visits / visits.sum(axis=-1, keepdims=True)
     rows, best = np.arange(len(visits)), visits.argmax(axis=-1)
     assert (weights[rows, best] >= shares[rows, best] - 1e-6).all()
-    assert (weights[rows, best] > shares[rows, best] + 0.01).any()
+    assert (weights[rows, best] > shares[rows, best] + 0.01).any(), "nothing was forced"
     np.testing.assert_allclose(weights.sum(axis=-1), 1, rtol=1e-5)
