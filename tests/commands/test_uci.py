@@ -129,6 +129,7 @@ def test_python_chess_plays_a_game_with_the_program(
             board.push(played.move)
         with engine.analysis(chess.Board(), multipv=2) as analysis:
             assert analysis.get()["nodes"] >= 1
+        engine.ping()  # the analysis has ended
         # A front end that closes its pipe ends the program without an error.
         loop, output = engine.protocol.loop, engine.transport.get_pipe_transport(1)
         pipe = output.get_extra_info("pipe")
