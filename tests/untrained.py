@@ -12,21 +12,31 @@ from azjax.players import first_network
 
 @functools.cache
 def untrained(game, config, parts=None, seed=0):
-    """Returns the network and its variables."""
-    return _traced(lambda make: jax.jit(make)(), seed, game, config, parts)
+    """Returns the network of a game and its variables."""
+    return in_one_program(first_network, seed, game, config, parts)
 
 
 @functools.cache
 def untrained_shapes(game, config, parts=None):
-    """Returns the network and the shapes of its variables."""
-    return _traced(jax.eval_shape, 0, game, config, parts)
+    """Returns the network of a game and the shapes of its variables."""
+    return without_arrays(first_network, 0, game, config, parts)
 
 
-def _traced(run, *args):
+def in_one_program(init, *args, **settings):
+    """Returns the result of `init_network`, or of a function like it."""
+    return _traced(lambda make: jax.jit(make)(), init, *args, **settings)
+
+
+def without_arrays(init, *args, **settings):
+    """Returns the result of `init_network`, with shapes in place of the arrays."""
+    return _traced(jax.eval_shape, init, *args, **settings)
+
+
+def _traced(run, init, *args, **settings):
     networks = []
 
     def make():
-        network, variables = first_network(*args)
+        network, variables = init(*args, **settings)
         networks.append(network)
         return variables
 

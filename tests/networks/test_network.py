@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
+from untrained import in_one_program, without_arrays
 
 from azjax.networks import (
     AuxiliaryHead,
@@ -74,12 +75,27 @@ class DroppingTrunk(nnx.Module):
 
 
 @functools.cache
-def init(config=DENSE, parts=None, seed=0):
-    return init_network(jax.random.key(seed), BOARD, NUM_ACTIONS, config, parts)
+def init(config=DENSE, parts=None):
+    return in_one_program(
+        init_network, jax.random.key(0), BOARD, NUM_ACTIONS, config, parts
+    )
+
+
+@functools.cache
+def init_shapes(config=DENSE, parts=None, *, seed=0, board=BOARD):
+    return without_arrays(
+        init_network, jax.random.key(seed), board, NUM_ACTIONS, config, parts
+    )
 
 
 def observations(batch_size=4):
-    return 3 + jax.random.normal(jax.random.key(1), (batch_size, *BOARD))
+    chance = np.random.default_rng(1)
+    return chance.normal(3, size=(batch_size, *BOARD)).astype(np.float32)
+
+
+def shapes_of(network, variables):
+    """Returns the shapes of a prediction."""
+    return jax.eval_shape(lambda v: predict(network, v, observations()), variables)
 
 
 def leaves(state, *path) -> dict[str, jax.Array]:
@@ -101,58 +117,49 @@ def perturbed(variables: Variables) -> Variables:
 @CONFIGS
 @pytest.mark.parametrize(("value_head", "num_logits"), [("wdl", 3), ("scalar", 1)])
 def test_a_prediction_has_policy_and_value_logits(config, value_head, num_logits):
-    network, variables = init(dataclasses.replace(config, value_head=value_head))
-    prediction = jax.eval_shape(lambda: predict(network, variables, observations()))
-    chex.assert_shape(prediction.policy_logits, (4, NUM_ACTIONS))
-    chex.assert_shape(prediction.value_logits, (4, num_logits))
-
-
-@CONFIGS
-def test_training_and_play_agree_exactly(config):
-    network, variables = init(config)
-    variables = perturbed(variables)
-    in_play = predict(network, variables, observations())
-    in_training, _ = predict_in_training(network, variables, observations())
-    chex.assert_trees_all_equal(in_play, in_training)
-
-
-@CONFIGS
-def test_built_in_networks_have_no_batch_statistics(config):
-    network, variables = init(config)
-    _, batch_stats = predict_in_training(network, variables, observations())
-    assert not jax.tree.leaves((variables.batch_stats, batch_stats))
+    config = dataclasses.replace(config, value_head=value_head)
+    prediction = shapes_of(*init_shapes(config))
+    chex.assert_shape(prediction[:2], [(4, NUM_ACTIONS), (4, num_logits)])
 
 
 @CONFIGS
 def test_a_bfloat16_network_learns_and_returns_float32(config):
-    network, variables = init(dataclasses.replace(config, dtype="bfloat16"))
-    prediction = predict(network, variables, observations())
-    chex.assert_type(jax.tree.leaves((variables, prediction)), jnp.float32)
+    network, variables = init_shapes(dataclasses.replace(config, dtype="bfloat16"))
+    found = variables, shapes_of(network, variables)
+    chex.assert_type(jax.tree.leaves(found), jnp.float32)
 
 
 @CONFIGS
-def test_bfloat16_outputs_are_close_to_float32_outputs(config):
+def test_training_and_play_agree_exactly_and_bfloat16_is_close(config):
     network, variables = init(config)
-    low_network, _ = init(dataclasses.replace(config, dtype="bfloat16"))
-    variables = perturbed(variables)
-    exact = predict(network, variables, observations())
-    near = predict(low_network, variables, observations())
-    chex.assert_trees_all_close(near, exact, rtol=0.05, atol=0.1)
-    assert not np.array_equal(near.policy_logits, exact.policy_logits)
+    low_network, _ = init_shapes(dataclasses.replace(config, dtype="bfloat16"))
+
+    @jax.jit
+    def compute(variables, x):
+        in_training, batch_stats = predict_in_training(network, variables, x)
+        near = predict(low_network, variables, x)
+        return predict(network, variables, x), in_training, near, batch_stats
+
+    found = compute(perturbed(variables), observations())
+    in_play, in_training, near, batch_stats = jax.device_get(found)
+    chex.assert_trees_all_equal(in_play, in_training)
+    assert not jax.tree.leaves((variables.batch_stats, batch_stats))
+    chex.assert_trees_all_close(near, in_play, rtol=0.05, atol=0.1)
+    assert not np.array_equal(near.policy_logits, in_play.policy_logits)
+
+
+def test_the_same_key_draws_the_same_parameters():
+    again = init.__wrapped__()
+    chex.assert_trees_all_equal(init()[1], again[1])
 
 
 @CONFIGS
-def test_the_same_key_draws_the_same_parameters(config):
-    again = init.__wrapped__(config)
-    chex.assert_trees_all_equal(init(config)[1], again[1])
-
-
-@CONFIGS
-def test_equal_networks_are_compiled_once(config):
+def test_equal_networks_are_traced_once(config):
     chex.clear_trace_counter()
     compiled = jax.jit(chex.assert_max_traces(predict, n=1))
     for seed in range(2):
-        compiled(*init(config, seed=seed), observations())
+        network, variables = init_shapes(config, seed=seed)
+        jax.eval_shape(compiled, network, variables, observations())
 
 
 @CONFIGS
@@ -169,68 +176,68 @@ def test_every_parameter_can_learn(config):
     assert all((gradient != 0).any() for gradient in gradients)
 
 
-def test_custom_trunk_and_heads_are_used():
-    parts = Parts(
-        trunk=NormalizedTrunk,
-        policy_head=lambda shape, rngs: LinearHead(shape, NUM_ACTIONS, rngs),
-        value_head=lambda shape, rngs: LinearHead(shape, 1, rngs),
-    )
-    network, variables = init(parts=parts)
-    assert set(variables.params["trunk"]) == {"linear", "norm"}
-    prediction = jax.eval_shape(lambda: predict(network, variables, observations()))
-    chex.assert_shape(prediction.policy_logits, (4, NUM_ACTIONS))
-    chex.assert_shape(prediction.value_logits, (4, 1))
+PARTS = {
+    "trunk": NormalizedTrunk,
+    "policy_head": lambda shape, rngs: LinearHead(shape, NUM_ACTIONS, rngs),
+    "value_head": lambda shape, rngs: LinearHead(shape, 1, rngs),
+}
 
 
-@pytest.mark.parametrize("part", ["trunk", "policy_head", "value_head"])
-def test_a_single_part_can_be_custom(part):
-    factories = {
-        "trunk": NormalizedTrunk,
-        "policy_head": lambda shape, rngs: LinearHead(shape, NUM_ACTIONS, rngs),
-        "value_head": lambda shape, rngs: LinearHead(shape, 3, rngs),
-    }
-    network, variables = init(parts=Parts(**{part: factories[part]}))
-    prediction = predict(network, variables, observations())
-    chex.assert_shape(prediction[:2], [(4, NUM_ACTIONS), (4, 3)])
+@pytest.mark.parametrize("names", [["trunk"], ["policy_head"], ["value_head"], PARTS])
+def test_custom_trunk_and_heads_are_used(names):
+    parts = Parts(**{name: PARTS[name] for name in names})
+    network, variables = init_shapes(parts=parts)
+    assert (set(variables.params["trunk"]) == {"linear", "norm"}) == ("trunk" in names)
+    num_values = 1 if "value_head" in names else 3
+    shapes = [(4, NUM_ACTIONS), (4, num_values)]
+    chex.assert_shape(shapes_of(network, variables)[:2], shapes)
 
 
-def test_batch_statistics_are_moving_averages_with_momentum_0_9():
+@pytest.fixture(scope="module")
+def normalized():
+    """Returns a network with batch statistics, its variables and its outputs: in play,
+    there of the first position alone, there with other statistics, and in training.
+    """
     network, variables = init(parts=Parts(trunk=NormalizedTrunk))
-    x = observations()
+
+    @jax.jit
+    def compute(variables, x):
+        moved = jax.tree.map(lambda stat: stat + 1, variables.batch_stats)
+        return (
+            predict(network, variables, x),
+            predict(network, variables, x[:1]),
+            predict(network, variables._replace(batch_stats=moved), x),
+            predict_in_training(network, variables, x),
+        )
+
+    return network, variables, jax.device_get(compute(variables, observations()))
+
+
+def test_batch_statistics_are_moving_averages_with_momentum_0_9(normalized):
+    _, variables, (*_, (_, batch_stats)) = normalized
     linear = leaves(variables.params, "trunk", "linear")
-    features = x.reshape(len(x), -1) @ linear["kernel"] + linear["bias"]
-    _, batch_stats = predict_in_training(network, variables, x)
+    features = observations().reshape(4, -1) @ linear["kernel"] + linear["bias"]
     # From mean 0 and variance 1, with momentum 0.9.
     norm = leaves(batch_stats, "trunk", "norm")
-    np.testing.assert_allclose(norm["mean"], 0.1 * features.mean(axis=0), atol=1e-5)
-    np.testing.assert_allclose(norm["var"], 0.9 + 0.1 * features.var(axis=0), rtol=1e-4)
+    assert set(norm) == {"mean", "var"}
+    mean, variance = features.mean(axis=0), features.var(axis=0)
+    np.testing.assert_allclose(norm["mean"], 0.1 * mean, rtol=1e-5, atol=1e-5)
+    np.testing.assert_allclose(norm["var"], 0.9 + 0.1 * variance, rtol=1e-4)
 
 
-def test_play_normalizes_by_the_batch_statistics():
-    network, variables = init(parts=Parts(trunk=NormalizedTrunk))
-    stats = leaves(variables.batch_stats, "trunk", "norm")
-    moved = jax.tree.map(lambda stat: stat + 1, variables.batch_stats)
-    assert set(stats) == {"mean", "var"}
-    before = predict(network, variables, observations())
-    after = predict(network, variables._replace(batch_stats=moved), observations())
+def test_play_normalizes_by_the_batch_statistics(normalized):
+    *_, (before, alone, after, _) = normalized
     assert (before.policy_logits != after.policy_logits).all()
+    # So it evaluates positions independently.
+    first = jax.tree.map(lambda leaf: leaf[:1], before)
+    chex.assert_trees_all_close(first, alone, rtol=1e-5, atol=1e-5)
 
 
-def test_play_evaluates_positions_independently_even_with_batch_statistics():
-    network, variables = init(parts=Parts(trunk=NormalizedTrunk))
-    x = observations()
-    together = predict(network, variables, x)
-    alone = predict(network, variables, x[:1])
-    chex.assert_trees_all_close(
-        jax.tree.map(lambda leaf: leaf[:1], together), alone, atol=1e-5
-    )
-
-
-def test_play_and_evaluation_change_no_variables():
-    network, variables = init(parts=Parts(trunk=NormalizedTrunk))
+def test_play_and_evaluation_change_no_variables(normalized):
+    network, variables, _ = normalized
     before = jax.tree.map(np.array, variables)
-    predict(network, variables, observations())
-    predict_in_training(network, variables, observations())
+    for compute in (predict, predict_in_training):
+        jax.eval_shape(lambda x, f=compute: f(network, variables, x), observations())
     chex.assert_trees_all_equal(variables, before)
 
 
@@ -261,13 +268,13 @@ def test_play_and_evaluation_change_no_variables():
 )
 def test_a_part_of_the_wrong_shape_is_refused(parts, message):
     with pytest.raises(ValueError, match=message) as error:
-        init(parts=parts)
+        init_shapes(parts=parts)
     assert "\n" not in str(error.value)
 
 
 def test_a_part_with_a_random_state_is_refused():
     with pytest.raises(ValueError, match=r"Dropout.*trunk\.dropout") as error:
-        init(parts=Parts(trunk=DroppingTrunk))
+        init_shapes(parts=Parts(trunk=DroppingTrunk))
     assert "\n" not in str(error.value)
 
 
@@ -286,15 +293,13 @@ def test_a_wrong_setting_is_refused(setting, message):
         NetworkConfig(**setting)
 
 
-@CONFIGS
-def test_a_trunk_has_weights_for_the_line_planes(config):
-    def stem(line_length):
-        with_lines = dataclasses.replace(config, line_length=line_length)
-        key = jax.random.key(0)
-        _, variables = init_network(key, BOARD, NUM_ACTIONS, with_lines)
-        return variables.params["trunk"]["stem"]["kernel"].shape[2]
-
-    assert (stem(0), stem(3)) == (BOARD[2], BOARD[2] + 2)
+def test_a_trunk_has_weights_for_the_line_planes():
+    with_lines = dataclasses.replace(DENSE, line_length=3)
+    stems = [
+        init_shapes(config)[1].params["trunk"]["stem"]["kernel"]
+        for config in (DENSE, with_lines)
+    ]
+    assert [stem.shape[2] for stem in stems] == [BOARD[2], BOARD[2] + 2]
 
 
 @pytest.mark.parametrize(
@@ -310,12 +315,13 @@ def test_line_planes_need_a_board_with_the_stones_of_both_players(
 ):
     config = dataclasses.replace(DENSE, line_length=length)
     with pytest.raises(ValueError, match=message):
-        init_network(jax.random.key(0), shape, NUM_ACTIONS, config)
+        init_shapes(config, board=shape)
 
 
 def init_board_heads(trunk, actions_per_cell, num_actions=25):
     config = NetworkConfig(trunk=trunk, heads="board")
-    return init_network(
+    return without_arrays(
+        init_network,
         jax.random.key(0),
         BOARD,
         num_actions,
@@ -325,17 +331,14 @@ def init_board_heads(trunk, actions_per_cell, num_actions=25):
 
 
 def test_board_heads_have_far_fewer_weights():
-    sizes = [
-        sum(leaf.size for leaf in jax.tree.leaves(variables.params["policy_head"]))
-        for _, variables in (
-            init_board_heads(CONV.trunk, 2),
-            init_network(jax.random.key(0), BOARD, 25, CONV),
-        )
-    ]
-    assert sizes[0] < sizes[1] / 2
     network, variables = init_board_heads(CONV.trunk, 2)
-    prediction = jax.eval_shape(lambda: predict(network, variables, observations()))
-    chex.assert_shape(prediction.policy_logits, (4, 25))
+    chex.assert_shape(shapes_of(network, variables).policy_logits, (4, 25))
+    _, dense = without_arrays(init_network, jax.random.key(0), BOARD, 25, CONV)
+    size, dense_size = (
+        sum(leaf.size for leaf in jax.tree.leaves(each.params["policy_head"]))
+        for each in (variables, dense)
+    )
+    assert size < dense_size / 2
 
 
 @pytest.mark.parametrize(
@@ -359,7 +362,7 @@ def test_a_board_value_head_needs_a_board_with_any_policy_head():
     parts = Parts(policy_head=lambda shape, rngs: LinearHead(shape, 5, rngs))
     config = dataclasses.replace(DENSE, heads="board")
     with pytest.raises(ValueError, match="only with a trunk that returns features"):
-        init_network(jax.random.key(0), BOARD, NUM_ACTIONS, config, parts)
+        init_shapes(config, parts)
 
 
 def auxiliary_head(name):
@@ -371,15 +374,21 @@ def auxiliary_head(name):
     )
 
 
-@pytest.mark.parametrize("name", ["margin", "items", "__class__"])
-def test_auxiliary_heads_do_not_change_the_other_outputs(name):
-    network, variables = init(parts=Parts(auxiliary=(auxiliary_head(name),)))
-    prediction = predict(network, variables, observations())
-    assert set(prediction.auxiliary) == {name}
-    chex.assert_shape(prediction.auxiliary[name], (4, 7))
-    plain = predict(*init(), observations())
+def test_auxiliary_heads_do_not_change_the_other_outputs():
+    names = ["margin", "items", "__class__"]
+    network, variables = init(parts=Parts(auxiliary=(*map(auxiliary_head, names),)))
+    plain_network, plain_variables = init()
+
+    @jax.jit
+    def compute(variables, plain_variables, x):
+        plain = predict(plain_network, plain_variables, x)
+        return predict(network, variables, x), plain
+
+    prediction, plain = compute(variables, plain_variables, observations())
+    assert set(prediction.auxiliary) == set(names)
+    chex.assert_shape(list(prediction.auxiliary.values()), (4, 7))
     assert plain.auxiliary == {}
-    # Policy and value equal those of the network without it.
+    # Policy and value equal those of the network without them.
     chex.assert_trees_all_equal(prediction[:2], plain[:2])
 
 

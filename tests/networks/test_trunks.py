@@ -47,12 +47,27 @@ def dense_trunk(
     )
 
 
+def conv_block(channels=1, scale=1.0, global_pooling=False):
+    rngs = nnx.Rngs(jax.random.key(0))
+    return ConvBlock(
+        channels,
+        scale=scale,
+        global_pooling=global_pooling,
+        dtype=jnp.float32,
+        rngs=rngs,
+    )
+
+
 def observations(shape=BOARD, batch_size=2):
-    return jax.random.normal(jax.random.key(1), (batch_size, *shape))
+    chance = np.random.default_rng(1)
+    return chance.normal(size=(batch_size, *shape)).astype(np.float32)
 
 
 def set_ones(variable: nnx.Param) -> None:
     variable.set_value(jnp.ones_like(variable[...]))
+
+
+# Tests make their modules in `jax.jit`, so that one program computes everything.
 
 
 @pytest.mark.parametrize("num_blocks", [0, 1, 3])
@@ -66,123 +81,116 @@ def test_the_conv_trunk_keeps_the_board(num_blocks):
 @pytest.mark.parametrize("input_skip", [False, True])
 @pytest.mark.parametrize("num_blocks", [0, 2])
 def test_the_dense_trunk_makes_a_vector(num_blocks, input_skip):
-    trunk = dense_trunk(num_blocks, input_skip=input_skip)
-    assert jax.eval_shape(trunk, observations()).shape == (2, 6)
+    features = jax.eval_shape(
+        lambda: dense_trunk(num_blocks, input_skip=input_skip)(observations())
+    )
+    assert features.shape == (2, 6)
 
 
 def test_the_dense_layers_get_the_cells_beside_the_windows():
-    trunk = dense_trunk(0)
-    kernel = trunk.project.kernel[...]
-    num_cells = np.prod(BOARD)
-    plain = dense_trunk(0, input_skip=False)
-    num_features = plain.project.kernel.shape[0]
-    assert kernel.shape[0] == num_features + num_cells
-    # Of the windows nothing: what is left is linear in the cells.
-    trunk.project.kernel.set_value(kernel.at[:num_features].set(0))
+    @jax.jit
+    def compute(x):
+        trunk, plain = dense_trunk(0), dense_trunk(0, input_skip=False)
+        kernel, num_features = trunk.project.kernel[...], len(plain.project.kernel)
+        # Of the windows nothing: what is left is linear in the cells.
+        trunk.project.kernel.set_value(kernel.at[:num_features].set(0))
+        return trunk(x), kernel[num_features:]
+
     x = observations()
-    expected = nnx.relu(x.reshape(len(x), -1) @ kernel[num_features:])
-    np.testing.assert_allclose(trunk(x), expected, rtol=1e-5, atol=1e-6)
+    found, of_cells = compute(x)
+    assert len(of_cells) == np.prod(BOARD)
+    expected = np.maximum(x.reshape(len(x), -1) @ of_cells, 0)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
 
 
-@pytest.mark.parametrize("global_pooling", [False, True])
-def test_a_new_conv_trunk_is_its_stem(global_pooling):
-    trunk = conv_trunk(3, global_pooling=global_pooling)
-    x = observations()
-    np.testing.assert_array_equal(trunk(x), nnx.relu(trunk.stem(x)))
+def test_new_trunks_and_blocks_are_the_identity_after_the_stem():
+    @jax.jit
+    def compute(x, features):
+        trunk = conv_trunk(3, global_pooling=True)
+        rngs = nnx.Rngs(jax.random.key(0))
+        block = DenseBlock(6, dtype=jnp.float32, rngs=rngs)
+        return trunk(x), nnx.relu(trunk.stem(x)), block(features)
 
-
-def test_a_new_dense_block_is_the_identity():
-    block = DenseBlock(6, dtype=jnp.float32, rngs=nnx.Rngs(jax.random.key(0)))
-    x = observations((6,))
-    np.testing.assert_array_equal(block(x), x)
+    features = observations((6,))
+    found, stem, of_block = compute(observations(), features)
+    np.testing.assert_array_equal(found, stem)
+    np.testing.assert_array_equal(of_block, features)
 
 
 def test_a_block_adds_two_convolutions_of_its_scaled_input():
     # One cell and one channel: only the center of each kernel has an effect.
-    block = ConvBlock(
-        1,
-        scale=0.5,
-        global_pooling=False,
-        dtype=jnp.float32,
-        rngs=nnx.Rngs(jax.random.key(0)),
+    @jax.jit
+    def compute(x):
+        block = conv_block(scale=0.5)
+        set_ones(block.conv1.kernel)
+        set_ones(block.conv2.kernel)
+        return block(x)
+
+    x = np.array([4.0, -4.0], np.float32).reshape(2, 1, 1, 1)
+    np.testing.assert_allclose(compute(x).ravel(), [4 + 0.5 * 4, -4])
+
+
+def test_a_block_divides_its_input_by_the_root_of_its_height_and_every_third_pools():
+    trunk = nnx.eval_shape(lambda: conv_trunk(6, global_pooling=True))
+    scales = [block.scale for block in trunk.blocks]
+    np.testing.assert_allclose(scales, np.arange(1, 7) ** -0.5)
+    pools = [block.pooled is not None for block in trunk.blocks]
+    assert pools == [False, False, True] * 2
+    without = ConvTrunkConfig(num_blocks=6, channels=5)
+    trunk = nnx.eval_shape(
+        lambda: without.make(BOARD, dtype=jnp.float32, rngs=nnx.Rngs(0))
     )
-    set_ones(block.conv1.kernel)
-    set_ones(block.conv2.kernel)
-    x = jnp.array([4.0, -4.0]).reshape(2, 1, 1, 1)
-    np.testing.assert_allclose(block(x).ravel(), [4 + 0.5 * 4, -4])
+    assert all(block.pooled is None for block in trunk.blocks)
 
 
-def test_a_block_divides_its_input_by_the_root_of_its_height():
-    scales = [block.scale for block in conv_trunk(4).blocks]
-    np.testing.assert_allclose(scales, [1, 2**-0.5, 3**-0.5, 0.5])
+def test_the_receptive_field_of_a_block_is_two_cells_or_with_pooling_the_board():
+    @jax.jit
+    def changes(x):
+        changes = []
+        for global_pooling in (False, True):
+            block = conv_block(2, global_pooling=global_pooling)
+            set_ones(block.conv1.kernel)
+            set_ones(block.conv2.kernel)
+            if block.pooled is not None:
+                set_ones(block.pooled.kernel)
+            changes.append(block(x.at[0, 0, 0].set(2.0)) - block(x))
+        return changes
 
-
-def test_every_third_block_pools():
-    blocks = conv_trunk(6, global_pooling=True).blocks
-    assert [b.pooled is not None for b in blocks] == [False, False, True] * 2
-
-
-def test_blocks_do_not_pool_by_default():
-    assert all(block.pooled is None for block in conv_trunk(6).blocks)
-
-
-def test_the_receptive_field_of_a_block_without_pooling_is_two_cells():
-    assert not sees_across_the_board(global_pooling=False)
-
-
-def test_the_receptive_field_of_a_block_with_pooling_is_the_board():
-    assert sees_across_the_board(global_pooling=True)
-
-
-def sees_across_the_board(*, global_pooling: bool) -> bool:
-    block = ConvBlock(
-        2,
-        scale=1.0,
-        global_pooling=global_pooling,
-        dtype=jnp.float32,
-        rngs=nnx.Rngs(jax.random.key(0)),
-    )
-    set_ones(block.conv1.kernel)
-    set_ones(block.conv2.kernel)
-    if block.pooled is not None:
-        set_ones(block.pooled.kernel)
-    x = jnp.ones((1, 9, 9, 2))
-    changed = block(x.at[0, 0, 0].set(2.0)) - block(x)
-    return bool(changed[0, -1, -1, 0] != 0)
+    near, far = np.stack(changes(np.ones((1, 9, 9, 2), np.float32)))[:, 0, ..., 0] != 0
+    cells = np.indices((9, 9))
+    np.testing.assert_array_equal(near, (cells <= 2).all(axis=0))
+    assert far.all()
 
 
 def test_pooling_is_the_mean_and_the_maximum():
-    block = ConvBlock(
-        1,
-        scale=1.0,
-        global_pooling=True,
-        dtype=jnp.float32,
-        rngs=nnx.Rngs(jax.random.key(0)),
-    )
-    center = jnp.zeros((3, 3, 1, 1)).at[1, 1].set(1.0)
-    block.conv1.kernel.set_value(center)
-    block.conv2.kernel.set_value(center)
-    assert block.pooled is not None
-    block.pooled.kernel.set_value(jnp.array([[10.0], [100.0]]))
-    x = jnp.array([1.0, 2.0, 6.0]).reshape(1, 1, 3, 1)
+    @jax.jit
+    def compute(x):
+        block = conv_block(global_pooling=True)
+        center = jnp.zeros((3, 3, 1, 1)).at[1, 1].set(1.0)
+        block.conv1.kernel.set_value(center)
+        block.conv2.kernel.set_value(center)
+        block.pooled.kernel.set_value(jnp.array([[10.0], [100.0]]))
+        return block(x)
+
+    x = np.array([1.0, 2.0, 6.0], np.float32).reshape(1, 1, 3, 1)
     # x + (x + 10 * mean + 100 * maximum)
-    np.testing.assert_allclose(block(x).ravel(), [632, 634, 642])
+    np.testing.assert_allclose(compute(x).ravel(), [632, 634, 642])
 
 
-@pytest.mark.parametrize("window", [1, 2, 3, 9])
-def test_the_windows_of_a_dense_trunk_cover_the_board(window):
-    # For each changed cell, the output of a window changes.
-    trunk = dense_trunk(0, window=window)
-    x = observations(batch_size=1)
-    jacobian = jax.jit(jax.jacobian(trunk.stem))(x)
-    windows = np.abs(jacobian).sum(axis=(0, 1, 2, 3, 4, 7))
-    assert windows.shape == (3, 4)
-    assert (windows > 0).all()
+def test_the_windows_of_a_dense_trunk_cover_the_board():
+    @jax.jit
+    def compute(x):
+        stems = [dense_trunk(0, window=window).stem for window in (1, 2, 3, 9)]
+        return [jax.jacobian(stem)(x) for stem in stems]
 
-
-def test_a_window_larger_than_the_board_is_cut_to_it():
-    trunk = dense_trunk(0, window=9)
-    chex.assert_shape(trunk.stem(observations()), (2, 1, 1, 3))
+    jacobians = compute(observations(batch_size=1))
+    # A window larger than the board is cut to it.
+    assert [each.shape[1:3] for each in jacobians] == [(3, 4), (2, 3), (1, 2), (1, 1)]
+    for jacobian in jacobians:
+        # For each changed cell, the output of a window changes.
+        windows = np.abs(jacobian).sum(axis=(0, 1, 2, 3, 4, 7))
+        assert windows.shape == (3, 4)
+        assert (windows > 0).all()
 
 
 def test_a_bfloat16_convolutional_trunk_computes_in_bfloat16():
@@ -192,59 +200,75 @@ def test_a_bfloat16_convolutional_trunk_computes_in_bfloat16():
 
 @pytest.mark.parametrize(("dtype", "name"), [("float32", "f32"), ("bfloat16", "bf16")])
 def test_a_dense_trunk_multiplies_in_its_dtype_and_returns_float32(dtype, name):
-    trunk = dense_trunk(2, dtype=jnp.dtype(dtype))
-    lines = jax.jit(trunk).lower(observations()).as_text().splitlines()
+    @jax.jit
+    def compute(x):
+        return dense_trunk(2, dtype=jnp.dtype(dtype))(x)
+
+    lowered = compute.lower(observations())
+    lines = lowered.as_text().splitlines()
     types = [line.split(" : ")[1] for line in lines if "dot_general" in line]
     assert len(types) == 7  # the windows, mix, project and two for each block
     for factors_and_result in types:
         factors, result = factors_and_result.split(" -> ")
         assert factors.count(f"x{name}>") == 2
         assert "xf32>" in result
-    assert trunk(observations()).dtype == jnp.float32
+    assert lowered.out_info.dtype == jnp.float32
 
 
 def test_gradients_of_a_bfloat16_dense_trunk_are_close_to_float32_gradients():
-    def gradients(dtype):
+    def gradients(dtype, x):
         trunk = dense_trunk(2, dtype=dtype)
         for block in trunk.blocks:  # zero at first, which hides the first layer
             set_ones(block.dense2.kernel)
         graph, params = nnx.split(trunk)
-        x = observations()
         return jax.grad(lambda params: nnx.merge(graph, params)(x).sum())(params)
 
-    low, exact = gradients(jnp.bfloat16), gradients(jnp.float32)
-    norms = jax.tree.map(jnp.linalg.norm, exact)
-    errors = jax.tree.map(lambda a, b: jnp.linalg.norm(a - b), low, exact)
-    for error, norm in zip(
-        jax.tree.leaves(errors), jax.tree.leaves(norms), strict=True
-    ):
-        assert norm > 0
-        assert 0 <= error < 0.05 * norm
-    assert max(jax.tree.leaves(errors)) > 0
+    @jax.jit
+    def both(x):
+        found = gradients(jnp.bfloat16, x), gradients(jnp.float32, x)
+        return [jax.tree.leaves(each) for each in found]
+
+    errors, norms = [], []
+    for low, exact in zip(*jax.device_get(both(observations())), strict=True):
+        norms.append(np.linalg.norm(exact))
+        errors.append(np.linalg.norm(low - exact))
+    assert min(norms) > 0
+    assert (np.array(errors) < 0.05 * np.array(norms)).all()
+    assert max(errors) > 0
 
 
 def test_the_windows_of_a_dense_trunk_are_a_convolution():
-    stem, x = dense_trunk(0).stem, observations()
-    expected = jax.lax.conv_general_dilated(
-        x,
-        stem.kernel[...],
-        window_strides=(1, 1),
-        padding="VALID",
-        dimension_numbers=("NHWC", "HWIO", "NHWC"),
-    )
-    chex.assert_trees_all_close(stem(x), expected + stem.bias[...], atol=1e-5)
+    @jax.jit
+    def compute(x):
+        stem = dense_trunk(0).stem
+        expected = jax.lax.conv_general_dilated(
+            x,
+            stem.kernel[...],
+            window_strides=(1, 1),
+            padding="VALID",
+            dimension_numbers=("NHWC", "HWIO", "NHWC"),
+        )
+        return stem(x), expected + stem.bias[...]
+
+    found, expected = compute(observations())
+    chex.assert_trees_all_close(found, expected, rtol=1e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("trunk", [conv_trunk, dense_trunk])
 def test_the_parameters_of_a_bfloat16_trunk_are_float32(trunk):
-    chex.assert_type(jax.tree.leaves(nnx.state(trunk(dtype=jnp.bfloat16))), jnp.float32)
+    made = nnx.eval_shape(lambda: trunk(dtype=jnp.bfloat16))
+    chex.assert_type(jax.tree.leaves(nnx.state(made)), jnp.float32)
 
 
 @pytest.mark.parametrize("trunk", [conv_trunk, dense_trunk])
 def test_a_trunk_evaluates_positions_independently(trunk):
-    x = observations(batch_size=3)
-    model = jax.jit(trunk())
-    np.testing.assert_allclose(model(x)[1:2], model(x[1:2]), rtol=1e-5, atol=1e-6)
+    @jax.jit
+    def compute(x):
+        model = trunk()
+        return model(x)[1:2], model(x[1:2])
+
+    together, alone = compute(observations(batch_size=3))
+    np.testing.assert_allclose(together, alone, rtol=1e-5, atol=1e-6)
 
 
 # Registration
