@@ -1,7 +1,6 @@
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pytest
 
 from azjax import games
 from azjax.games.host import first_state, next_state
@@ -17,24 +16,25 @@ def after(*actions):
     return state
 
 
-@pytest.mark.parametrize("portion", [1, 2, 4, 9, 100])
-def test_every_legal_move_is_evaluated_in_chunks_of_any_size(portion):
+def test_every_legal_move_is_evaluated_in_chunks_of_any_size():
     # X X .
     # O O .   and the first player is to move.
     # . . .
-    look = jax.jit(
-        lambda state: after_each_move(
+    def look(state, portion):
+        return after_each_move(
             GAME,
             state,
             lambda state: (state.terminated, GAME.board(state).sum(dtype=jnp.int32)),
             (True, 100),
             portion=portion,
         )
-    )
-    seen = look(after(0, 3, 1, 4))
-    np.testing.assert_array_equal(seen[0], [1, 1, 1, 1, 1, 0, 0, 0, 0])
-    # Empty cells are -1, the second player's stones 1.
-    np.testing.assert_array_equal(seen[1], [100, 100, -2, 100, 100, *[-2] * 4])
+
+    sizes = (1, 2, 4, 9, 100)
+    together = jax.jit(lambda state: [look(state, portion) for portion in sizes])
+    for seen in together(after(0, 3, 1, 4)):
+        np.testing.assert_array_equal(seen[0], [1, 1, 1, 1, 1, 0, 0, 0, 0])
+        # Empty cells are -1, the second player's stones 1.
+        np.testing.assert_array_equal(seen[1], [100, 100, -2, 100, 100, *[-2] * 4])
 
 
 def test_results_are_for_the_player_who_moved():

@@ -42,7 +42,7 @@ def network():
     config = NetworkConfig(
         trunk=DenseTrunkConfig(num_blocks=0, width=4, stem_channels=8, window=2)
     )
-    return init_network(jax.random.key(0), (3, 3, 2), 9, config)
+    return jax.jit(lambda: init_network(jax.random.key(0), (3, 3, 2), 9, config))()
 
 
 @functools.cache

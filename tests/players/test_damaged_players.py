@@ -1,0 +1,398 @@
+"""Damaged and hostile players, against the readers of directories and of files."""
+
+import io
+import json
+import os
+import pickle
+import struct
+import tracemalloc
+import zipfile
+
+import numpy as np
+import pytest
+import safetensors.numpy
+
+from azjax.players import load_player
+from azjax.players.learned import MAX_WEIGHT_BYTES
+from azjax.players.safetensors_file import (
+    MAX_HEADER_BYTES,
+    load_player_file,
+    player_bytes,
+)
+from azjax.players.serialization import config_of, named_leaves, save_player
+
+
+class DirectoryReader:
+    """Reads a directory with `config.json` and `weights.npz`."""
+
+    def __init__(self, path):
+        self.path = path / "a-player"
+        self.files = [self.path / "config.json", self.path / "weights.npz"]
+
+    def save(self, player):
+        save_player(self.path, player)
+
+    def write(self, config, arrays):
+        self.files[0].write_text(config)
+        np.savez(self.files[1], **arrays)
+
+    def load(self):
+        return load_player(self.path, most=MAX_WEIGHT_BYTES)
+
+
+class FileReader:
+    """Reads a file of safetensors."""
+
+    def __init__(self, path):
+        self.files = [path / "player.safetensors"]
+
+    def save(self, player):
+        self.files[0].write_bytes(player_bytes(player, "here"))
+
+    def write(self, config, arrays):
+        content = safetensors.numpy.save(arrays, metadata={"azjax": config})
+        self.files[0].write_bytes(content)
+
+    def load(self):
+        return load_player_file(self.files[0], "ann/a-player")
+
+
+@pytest.fixture
+def directory(tmp_path, trained):
+    reader = DirectoryReader(tmp_path)
+    reader.save(trained)
+    return reader
+
+
+@pytest.fixture
+def file(tmp_path, trained):
+    reader = FileReader(tmp_path)
+    reader.save(trained)
+    return reader
+
+
+@pytest.fixture(params=["directory", "file"])
+def reader(request):
+    return request.getfixturevalue(request.param)
+
+
+def arrays_of(trained):
+    return {
+        name: np.array(value) for name, value in named_leaves(trained.variables).items()
+    }
+
+
+def assert_refused(reader, match):
+    with pytest.raises(ValueError, match=match) as error:
+        reader.load()
+    assert "a-player" in str(error.value)
+    assert "\n" not in str(error.value)
+    assert len(str(error.value)) < 1000
+    assert str(error.value).isprintable() or isinstance(reader, DirectoryReader)
+
+
+# Settings
+
+
+@pytest.mark.parametrize(
+    ("changes", "match"),
+    [
+        (
+            [{"format": 99}],
+            "its format is 99, and this version of azjax reads formats 1",
+        ),
+        ([{"format": None}], "its format is None, and this version"),
+        (
+            [{"game": "checkers"}],
+            "the unknown game 'checkers': run the file that regist",
+        ),
+        ([{"game": ["hex"]}], r"a game must be a string: \['hex'\]"),
+        ([{"options": {"size": 5}}], "no option 'size'"),
+        ([{"options": 5}], "does not fit"),
+        ([{"network": {"depth": 5}}], "unknown setting network.depth"),
+        ([{"network": {"trunk": "transformer"}}], "network.trunk must be"),
+        ([{"search": {"algorithm": "gumbel", "temperature": 5}}], "search.temperature"),
+        (
+            [{"kind": "q_learning"}],
+            "trained by another algorithm; load it as q_learning",
+        ),
+        ([{"has_own_parts": True}], "modules of (the user|its author)'s own"),
+        (
+            [
+                {"seed": seed}
+                for seed in (-1, 2**32, 10**400, True, 1.5, "x" * 100_000, None)
+            ],
+            "seed must be an int from 0",
+        ),
+        (
+            [
+                {"network": {"trunk": trunk}}
+                for trunk in (
+                    {"name": "dense", "width": 10**9},
+                    {"name": "dense", "num_blocks": 10**6},
+                    {"name": "conv", "channels": 10**9},
+                    {"name": "dense", "window": 10**9},
+                    {"name": "dense", "stem_channels": 10**9},
+                    {"name": "dense", "width": 6.5},
+                    {"name": "dense", "width": True},
+                    {"name": "conv", "global_pooling": "yes"},
+                )
+            ],
+            r"network\.trunk\.",
+        ),
+        (
+            [
+                {
+                    "network": {
+                        "trunk": {"name": "conv", "channels": 2048, "num_blocks": 2}
+                    }
+                }
+            ],
+            rf"takes \d+ bytes; at most {MAX_WEIGHT_BYTES} are loaded",
+        ),
+    ],
+)
+def test_invalid_settings_are_refused_before_weights_are_read(
+    reader, trained, changes, match
+):
+    for change in changes:
+        # No weights fit.
+        reader.write(json.dumps(config_of(trained) | change), {})
+        assert_refused(reader, match)
+
+
+@pytest.mark.parametrize("key", ["game", "options", "network", "seed"])
+def test_missing_settings_are_named(reader, trained, key):
+    config = config_of(trained)
+    del config[key]
+    reader.write(json.dumps(config), {})
+    assert_refused(reader, f"its settings lack '{key}'")
+
+
+@pytest.mark.parametrize(
+    ("text", "match"),
+    [
+        ("{", "damaged"),
+        ("[" * 100_000, "damaged"),
+        ("1" * 5000, "damaged"),
+        (
+            '"' + "x" * 2**20 + '"',
+            "damaged.* have? more than 1048576 |damaged.* has more",
+        ),
+        ("[1, 2]", "it is not a JSON object"),
+    ],
+)
+def test_settings_that_are_no_object_are_refused(reader, trained, text, match):
+    reader.write(text, arrays_of(trained))
+    assert_refused(reader, match)
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        ({"kind": "a\n\x1b[31m" + "x" * 100_000}, "trained by another algorithm"),
+        ({"network": {"a\n\x1b[31m": 1}}, r"unknown setting network.a\?\?\[31m"),
+    ],
+)
+def test_settings_of_a_file_are_printed_without_control_characters(
+    file, trained, change, match
+):
+    file.write(json.dumps(config_of(trained) | change), arrays_of(trained))
+    assert_refused(file, match)
+
+
+# Weights
+
+
+def change_first(change):
+    """Returns a function that changes the first array."""
+    return lambda arrays: arrays | {min(arrays): change(arrays[min(arrays)])}
+
+
+@pytest.mark.parametrize(
+    ("change", "match"),
+    [
+        (change_first(lambda array: array[..., None]), r"is \(.*\), expected \("),
+        (change_first(lambda array: array.astype(np.float64)), r"is of .*64, expected"),
+        (change_first(lambda array: array.astype(np.int32)), r"is of .*32, expected"),
+        (change_first(lambda array: array * np.float32(np.nan)), "not finite"),
+        (change_first(lambda array: array + np.float32(np.inf)), "not finite"),
+        (lambda arrays: arrays | {"other": np.ones(3, np.float32)}, "expected None"),
+        (lambda arrays: dict(list(arrays.items())[1:]), r"is None, expected \("),
+        (lambda arrays: {}, r"is None, expected \("),
+    ],
+)
+def test_other_weights_are_refused(reader, trained, change, match):
+    reader.write(json.dumps(config_of(trained)), change(arrays_of(trained)))
+    assert_refused(reader, match)
+
+
+def test_float16_and_names_with_control_characters_are_refused_in_a_file(file, trained):
+    config, arrays = json.dumps(config_of(trained)), arrays_of(trained)
+    file.write(config, change_first(lambda array: array.astype(np.float16))(arrays))
+    assert_refused(file, "F16, expected F32")
+    file.write(config, arrays | {"a\n": np.ones(3, np.float32)})
+    assert_refused(file, r"'a\\n' is")
+
+
+class Attack:
+    """Writes a file when it is unpickled."""
+
+    def __init__(self, path):
+        self.path = path
+
+    def __reduce__(self):
+        return open, (str(self.path), "w")
+
+
+def test_pickles_are_refused_and_not_executed(directory, file, trained, tmp_path):
+    attack = Attack(tmp_path / "executed")
+    array = np.array([{"a": attack}], dtype=object)
+    directory.write(
+        json.dumps(config_of(trained)), dict.fromkeys(arrays_of(trained), array)
+    )
+    assert_refused(directory, "do not fit")
+    content = pickle.dumps(attack)
+    for start in (b"", len(content).to_bytes(8, "little")):
+        file.files[0].write_bytes(start + content)
+        assert_refused(file, "damaged")
+    assert not (tmp_path / "executed").exists()
+
+
+# Bytes
+
+
+def test_truncated_files_and_pipes_are_refused(reader):
+    for path in reader.files:
+        content = path.read_bytes()
+        for size in (0, 5, 8, 20, 100, 150, -1):
+            path.write_bytes(content[:size])
+            # The last byte of the settings is the end of their last line.
+            if size > 0 or path.suffix != ".json":
+                assert_refused(reader, "damaged")
+        path.unlink()
+        os.mkfifo(path)  # opening it must not block
+        assert_refused(reader, f"damaged: {path.name} is not a regular file")
+        path.unlink()
+        path.write_bytes(content)
+
+
+def test_a_missing_directory_or_file_of_it_is_named(directory):
+    for path in directory.files:
+        content = path.read_bytes()
+        path.unlink()
+        assert_refused(directory, "no player in .*a-player")
+        path.write_bytes(content)
+    directory.path.rename(directory.path.with_name("elsewhere"))
+    assert_refused(directory, "no player in .*a-player")
+
+
+def test_a_file_that_is_larger_than_its_arrays_is_not_opened(reader):
+    with reader.files[-1].open("r+b") as file:
+        file.truncate(10**12)  # takes no space on the disk
+    assert_refused(reader, r"has more than \d+ bytes")
+
+
+def test_a_changed_byte_in_an_archive_is_detected(directory):
+    content = bytearray(directory.files[1].read_bytes())
+    # Within the compressed data of the first array, after its header and name.
+    content[150] ^= 0xFF
+    directory.files[1].write_bytes(content)
+    assert_refused(directory, "damaged")
+
+
+def test_bytes_after_the_weights_of_a_file_are_refused(file):
+    file.files[0].write_bytes(file.files[0].read_bytes() + b"more")
+    assert_refused(file, "damaged")
+
+
+@pytest.mark.parametrize("length", [0, MAX_HEADER_BYTES + 1, 2**63])
+def test_a_header_of_another_length_is_not_parsed(file, length):
+    content = file.files[0].read_bytes()
+    with file.files[0].open("wb") as opened:
+        opened.write(length.to_bytes(8, "little") + content[8:])
+        opened.truncate(2 * MAX_HEADER_BYTES)
+    assert_refused(file, f"header must have from 1 to 4194304 bytes: {length}")
+
+
+def test_weights_of_another_format_are_refused(file, trained):
+    (path,) = file.files
+    path.write_bytes(safetensors.numpy.save(arrays_of(trained)))
+    assert_refused(file, "its header has no settings of azjax")
+    np.savez(path.with_suffix(".npz"), **arrays_of(trained))
+    path.write_bytes(path.with_suffix(".npz").read_bytes())
+    assert_refused(file, "damaged")
+
+
+# Archives
+
+
+def header(shape, dtype="<f4"):
+    """Returns the header of an array in an archive."""
+    written = io.BytesIO()
+    described = {"descr": dtype, "fortran_order": False, "shape": shape}
+    np.lib.format.write_array_header_1_0(written, described)
+    return written.getvalue()
+
+
+def write_archive(directory, members):
+    with zipfile.ZipFile(directory.files[1], "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(f"{name}.npy", content)
+
+
+@pytest.mark.parametrize(
+    ("members", "match"),
+    [
+        ({"weights": header((3,), "|O")}, "do not fit the network"),
+        ({"weights": b""}, "damaged"),
+        ({"weights": b"\x93NUMPY\x09\x00"}, "damaged"),
+        ({"x" * 60_000: header((3,))}, "do not fit the network"),
+        ({"weights": header((-5,))}, "do not fit the network"),
+        ({"huge": header((10**12,))}, r"huge is \(1000000000000,\), expected None"),
+        ({f"w{n}": header(()) for n in range(1000)}, "more than"),
+    ],
+)
+def test_an_archive_of_other_arrays_is_refused(directory, members, match):
+    write_archive(directory, members)
+    assert_refused(directory, match)
+
+
+def test_archives_are_not_decompressed_beyond_their_arrays(directory):
+    length = 10**7
+    with zipfile.ZipFile(directory.files[1]) as archive:
+        members = {
+            name.removesuffix(".npy"): archive.read(name) for name in archive.namelist()
+        }
+    name = max(members, key=lambda name: len(members[name]))
+    start = b"\x93NUMPY\x02\x00" + struct.pack("<I", length)
+    for changed, match in (
+        (members | {name: members[name] + bytes(length)}, "does not match its shape"),
+        ({"weights": start + b" " * length}, "damaged: EOF: reading array header"),
+    ):
+        write_archive(directory, changed)
+        del changed
+        tracemalloc.start()
+        try:
+            assert_refused(directory, match)
+            assert tracemalloc.get_traced_memory()[1] < length / 4
+        finally:
+            tracemalloc.stop()
+
+
+def test_an_archive_that_lists_many_more_arrays_is_refused_before_they_are_read(
+    directory, trained, monkeypatch
+):
+    trunk = {"name": "dense", "width": 128, "num_blocks": 8}
+    config = config_of(trained) | {"network": {"trunk": trunk}}
+    directory.files[0].write_text(json.dumps(config))
+    write_archive(directory, {f"{n:0100}": b"" for n in range(4000)})
+    monkeypatch.setattr(zipfile.ZipFile, "__init__", None)  # opening it reads the list
+    assert_refused(directory, r"the list of its arrays has more than \d+ bytes")
+
+
+def test_a_second_end_record_is_refused(directory):
+    content = directory.files[1].read_bytes()
+    record = struct.pack("<4sLQL", b"PK\x06\x07", 0, 0, 1)
+    directory.files[1].write_bytes(content[:-22] + record + content[-22:])
+    assert_refused(directory, "damaged: its end is not that of an archive of arrays")
