@@ -1,5 +1,4 @@
 import doctest
-import subprocess
 import sys
 
 import chex
@@ -9,6 +8,7 @@ import mctx
 import numpy as np
 import pgx
 import pytest
+from compiled_games import compiled, play, single
 from pgx.experimental import act_randomly, auto_reset
 
 from azjax import games
@@ -76,9 +76,14 @@ def test_an_argument_that_is_not_a_game_is_refused():
         to_pgx("go")
 
 
-def test_a_game_can_have_its_pgx_name():
+def test_the_attributes_of_an_environment_need_no_state():
+    env = to_pgx(CONNECT_FOUR)
+    assert (env.num_actions, env.observation_shape) == (7, (6, 7, 2))
+    assert (env.num_players, env.id, env.version) == (2, "connect_four", "v0")
+    # A game can have its pgx name.
     env = to_pgx(make("tic_tac_toe"), id="othello")
-    assert env.id == env.init(jax.random.key(0)).env_id == "othello"
+    state = jax.eval_shape(env.init, jax.random.key(0))
+    assert env.id == state.env_id == "othello"
 
 
 def test_connect_four_equals_pgxs():
@@ -118,16 +123,6 @@ def test_connect_four_equals_pgxs():
     assert after.terminated[:, -1].all()
 
 
-def test_the_attributes_of_an_environment_need_no_state():
-    env = to_pgx(CONNECT_FOUR)
-    assert (env.num_actions, env.observation_shape, env.num_players) == (
-        7,
-        (6, 7, 2),
-        2,
-    )
-    assert (env.id, env.version) == ("connect_four", "v0")
-
-
 def test_games_restart_automatically():
     env = to_pgx(CONNECT_FOUR)
     step = jax.vmap(auto_reset(env.step, env.init))
@@ -138,10 +133,12 @@ def test_games_restart_automatically():
         states = step(states, action, jax.random.split(step_key, NUM_GAMES))
         return states, (states.terminated, states.rewards)
 
-    init_key, moves_key = jax.random.split(jax.random.key(1))
-    states = jax.jit(jax.vmap(env.init))(jax.random.split(init_key, NUM_GAMES))
-    keys = jax.random.split(moves_key, 100)
-    last, (terminated, rewards) = jax.lax.scan(move, states, keys)
+    @jax.jit
+    def play_games(init_keys, move_keys):
+        return jax.lax.scan(move, jax.vmap(env.init)(init_keys), move_keys)
+
+    keys = jax.random.split(jax.random.key(1), 100)
+    last, (terminated, rewards) = jax.device_get(play_games(keys[:NUM_GAMES], keys))
     assert (terminated.sum(axis=0) >= 2).all()
     np.testing.assert_array_equal(rewards.sum(axis=-1), 0)
     np.testing.assert_array_equal(rewards[~terminated], 0)
@@ -149,12 +146,9 @@ def test_games_restart_automatically():
     assert (last._step_count < 100).all()
 
 
+@pytest.mark.slow
 def test_a_search_written_for_pgx_finds_the_winning_move():
-    env = to_pgx(CONNECT_FOUR)
-    states = jax.jit(jax.vmap(env.init))(jax.random.split(jax.random.key(0), 4))
-    step = jax.jit(jax.vmap(env.step))
-    for action in (3, 0, 3, 0, 3, 0):  # the first player wins in column 3
-        states = step(states, jnp.full(4, action))
+    env = to_pgx(make("tic_tac_toe"))
 
     def recurrent_fn(params, rng_key, action, states):
         mover = states.current_player
@@ -167,30 +161,39 @@ def test_a_search_written_for_pgx_finds_the_winning_move():
         ), states
 
     @jax.jit
-    def search(rng_key, states):
+    def search(init_keys, moves, rng_key):
+        step = jax.vmap(env.step, in_axes=(0, None))
+        states = jax.vmap(env.init)(init_keys)
+        states, _ = jax.lax.scan(lambda s, a: (step(s, a), None), states, moves)
         root = mctx.RootFnOutput(
-            prior_logits=jnp.zeros((4, 7)), value=jnp.zeros(4), embedding=states
+            prior_logits=jnp.zeros((4, 9)), value=jnp.zeros(4), embedding=states
         )
-        return mctx.gumbel_muzero_policy(
+        output = mctx.gumbel_muzero_policy(
             None,
             rng_key,
             root,
             recurrent_fn,
-            num_simulations=32,
+            num_simulations=16,
             invalid_actions=~states.legal_action_mask,
             qtransform=mctx.qtransform_completed_by_mix_value,
-        ).action
+        )
+        return states.current_player, output.action
 
-    assert len(set(np.asarray(states.current_player))) == 2
-    np.testing.assert_array_equal(search(jax.random.key(1), states), 3)
+    keys = jax.random.split(jax.random.key(0), 4)
+    # The first player wins on the last cell of the top row.
+    players, actions = jax.device_get(search(keys, np.array([0, 3, 1, 4]), keys[0]))
+    assert len(set(players)) == 2
+    np.testing.assert_array_equal(actions, 2)
 
 
 def test_states_are_rendered_by_azjax(tmp_path):
-    env = to_pgx(CONNECT_FOUR)
-    state = env.step(env.init(jax.random.key(0)), 3)
-    assert CONNECT_FOUR.to_svg(state._position)[5:] in state.to_svg(scale=2)
+    env = to_pgx(compiled("connect_four"))
+    first = jax.jit(lambda key: env.step(env.init(key), 3))
+    state = jax.device_get(first(jax.random.key(0)))
+    position = play(CONNECT_FOUR, "4")
+    assert CONNECT_FOUR.to_svg(position)[5:] in state.to_svg(scale=2)
     assert 'height="' in state.to_svg()
-    many = jax.tree.map(lambda leaf: jnp.stack([leaf] * 3), state)
+    many = jax.tree.map(lambda leaf: np.stack([leaf] * 3), state)
     many.save_svg(tmp_path / "many.svg")
     drawn = (tmp_path / "many.svg").read_text()
     assert drawn == many._repr_html_()
@@ -200,139 +203,115 @@ def test_states_are_rendered_by_azjax(tmp_path):
 # pgx's games in azjax.
 
 
-def random_games(game, num_games=NUM_GAMES):
-    """Returns states `[B, max_moves + 1]` of random games, and their actions."""
+def record_games(games, look, num_games):
+    """Returns `look(states)` of all positions of random games, `[B, T, ...]`, and the
+    last positions; the same moves are made by the rules of each of the games.
+    """
 
-    def play(rng_key):
-        def play_move(state, rng_key):
-            legal = game.legal_action_mask(state)
-            action = jax.random.categorical(rng_key, jnp.where(legal, 0.0, -jnp.inf))
-            return game.step(state, action), (state, action)
+    def play_move(states, rng_key):
+        legal = games[0].legal_action_mask(states[0])
+        action = jax.random.categorical(rng_key, jnp.where(legal, 0.0, -jnp.inf))
+        after = [g.step(s, action) for g, s in zip(games, states, strict=True)]
+        return after, look(*states)
 
-        keys = jax.random.split(rng_key, game.max_moves)
-        end, (states, actions) = jax.lax.scan(play_move, game.init(), keys)
-        states = jax.tree.map(
-            lambda path, last: jnp.append(path, last[None], axis=0), states, end
-        )
-        return states, actions
+    def play_game(rng_key):
+        # One step more, which changes nothing, so that the end is looked at.
+        keys = jax.random.split(rng_key, games[0].max_moves + 1)
+        return jax.lax.scan(play_move, [game.init() for game in games], keys)
 
-    games = jax.jit(jax.vmap(play))(jax.random.split(jax.random.key(0), num_games))
-    return jax.device_get(games)
+    keys = jax.random.split(jax.random.key(0), num_games)
+    return jax.device_get(jax.jit(jax.vmap(play_game))(keys))
 
 
 def test_pgxs_connect_four_equals_azjaxs():
-    game, ours = from_pgx("connect_four"), CONNECT_FOUR
-    assert game.num_actions == ours.num_actions
-    assert game.observation_shape == ours.observation_shape
-    assert game.max_moves == ours.max_moves
-    states, actions = random_games(game)
+    games = [from_pgx("connect_four"), CONNECT_FOUR]
+    for name in "num_actions", "observation_shape", "max_moves":
+        assert getattr(games[0], name) == getattr(games[1], name)
 
-    def replay(actions):
-        end, path = jax.lax.scan(
-            lambda state, action: (ours.step(state, action), state),
-            ours.init(),
-            actions,
-        )
-        return jax.tree.map(lambda a, b: jnp.append(a, b[None], axis=0), path, end)
+    def look(*states):
+        """Returns facts of the position in both games."""
+        facts = ("observe", "rewards", "board", "legal_action_mask")
+        return {
+            fact: [getattr(g, fact)(s) for g, s in zip(games, states, strict=True)]
+            for fact in facts
+        } | {fact: [getattr(s, fact) for s in states] for fact in FACTS[:2]}
 
-    expected = jax.jit(jax.vmap(replay))(actions)
-    np.testing.assert_array_equal(states.current_player, expected.current_player)
-    np.testing.assert_array_equal(states.terminated, expected.terminated)
-    for look in ("rewards", "observe", "board"):
-        a, b = (
-            jax.jit(jax.vmap(jax.vmap(getattr(g, look))))(s)
-            for g, s in ((game, states), (ours, expected))
-        )
-        np.testing.assert_array_equal(a, b, err_msg=look)
-        assert a.dtype == b.dtype
-    legal, wanted = (
-        np.asarray(jax.jit(jax.vmap(jax.vmap(g.legal_action_mask)))(s))
-        for g, s in ((game, states), (ours, expected))
-    )
-    np.testing.assert_array_equal(legal, wanted | states.terminated[:, :, None])
+    _, seen = record_games(games, look, NUM_GAMES)
+    found, wanted = seen.pop("legal_action_mask")
+    over = seen["terminated"][1]
+    np.testing.assert_array_equal(found, wanted | over[:, :, None])
+    assert over[:, -1].all()
+    for fact, (found, wanted) in seen.items():
+        np.testing.assert_array_equal(found, wanted, err_msg=fact)
+        assert found.dtype == wanted.dtype
 
 
-@pytest.mark.parametrize("action", [-1, 0, 7, 100])
-def test_an_illegal_action_loses_and_a_finished_game_stays(action):
-    game = from_pgx("connect_four")
-    step = jax.jit(game.step)
-    state = game.init()
-    for _ in range(6):
-        state = step(state, 0)
-    lost = step(step(state, 3), action)
-    assert lost.terminated
-    np.testing.assert_array_equal(game.rewards(lost), [1, -1])
-    for any_action in (-1, 3, 7):
-        chex.assert_trees_all_equal(step(lost, any_action), lost)
+def test_an_illegal_action_loses_and_a_finished_game_stays():
+    game = compiled("pgx:connect_four")
+    full = play(game, "0 0 0 0 0 0 3")
+    for action in -1, 0, 7, 100:
+        lost = game.step(full, np.int32(action))
+        assert lost.terminated
+        np.testing.assert_array_equal(game.rewards(lost), [1, -1])
+        for any_action in -1, 3, 7:
+            after = game.step(lost, np.int32(any_action))
+            chex.assert_trees_all_equal(after, lost)
 
 
 def test_dtypes_do_not_change():
     game = from_pgx("othello")
-    after = jax.eval_shape(game.step, game.init(), jnp.int32(19))
-    chex.assert_trees_all_equal_shapes_and_dtypes(after, jax.eval_shape(game.init))
-    chex.assert_type(game.observe(game.init()), jnp.float32)
-    chex.assert_type(
-        [game.init().current_player, game.init().terminated], [jnp.int8, bool]
-    )
+    first = jax.eval_shape(game.init)
+    after = jax.eval_shape(game.step, first, jnp.int32(19))
+    chex.assert_trees_all_equal_shapes_and_dtypes(after, first)
+    chex.assert_type(jax.eval_shape(game.observe, first), jnp.float32)
+    chex.assert_type([first.current_player, first.terminated], [jnp.int8, bool])
 
 
-@pytest.fixture(scope="module")
-def animal_shogi():
-    """Positions of random games, leaves `[8, 257, ...]`."""
-    return random_games(from_pgx("animal_shogi"), 8)[0]
+@pytest.mark.slow
+def test_players_of_a_pgx_game_alternate_and_its_board_is_not_turned():
+    game = compiled("pgx:animal_shogi")
 
+    def look(state):
+        player = state.pgx_state.current_player
+        return state.current_player, player, state.terminated, game.board(state)
 
-def test_players_of_a_pgx_game_alternate_until_it_ends(animal_shogi):
-    states = animal_shogi
-    np.testing.assert_array_equal(
-        states.current_player, states.pgx_state.current_player
-    )
-    ongoing = ~np.asarray(states.terminated[:, :-1])
-    players = np.arange(ongoing.shape[1]) % 2
-    assert ((states.current_player[:, :-1] == players) | ~ongoing).all()
-    assert states.terminated[:, -1].all()
-
-
-def test_the_board_does_not_depend_on_the_player_to_move(animal_shogi, monkeypatch):
-    monkeypatch.setattr(PgxGame, "board", jax.jit(PgxGame.board, static_argnums=0))
-    game = from_pgx("animal_shogi")
+    (ends,), (players, theirs, terminated, boards) = record_games([game], look, 8)
+    np.testing.assert_array_equal(players, theirs)
+    moved = ~terminated[:, :-1]
+    turns = np.arange(moved.shape[1]) % 2
+    assert ((players[:, :-1] == turns) | ~moved).all()
+    assert terminated[:, -1].all()
     assert game.to_text(game.init()).split("\n")[1:] == [
         "4 g  l  e",
         "3 .  c  .",
         "2 .  C  .",
         "1 E  L  G",
     ]
-    boards = np.asarray(jax.jit(jax.vmap(jax.vmap(game.board)))(animal_shogi))
-    changes = (boards[:, 1:] != boards[:, :-1]).sum(axis=(2, 3))
     # A move changes two cells; a move of a piece from the hand changes one.
-    moved = ~np.asarray(animal_shogi.terminated[:, :-1])
+    changes = (boards[:, 1:] != boards[:, :-1]).sum(axis=(2, 3))
     assert set(changes[moved]) == {1, 2}
     assert (changes[~moved] == 0).all()
-
-
-def test_a_game_of_pgx_is_rendered_by_pgx(animal_shogi):
-    state = jax.tree.map(lambda leaf: leaf[0, -1], animal_shogi)
-    assert from_pgx("animal_shogi").to_svg(state).startswith("<svg")
+    # It is rendered by pgx.
+    assert game.to_svg(single(ends)).startswith("<svg")
 
 
 def test_the_notation_of_actions_is_pgxs_numbers():
-    game = from_pgx("tic_tac_toe")
-    state = game.step(game.init(), jnp.int32(4))
+    game = compiled("pgx:tic_tac_toe")
+    state = play(game, "4")
     assert game.text_to_action(state, " 8 ") == 8
     with pytest.raises(ValueError, match="not legal here; legal: 0 1 2 3 5 6 7 8"):
         game.text_to_action(state, "4")
     assert "[" not in game.to_text(state, 4)
 
 
-@pytest.mark.parametrize("id", ["2048", "backgammon", "kuhn_poker", "nim", "", "Hex"])
-def test_other_games_of_pgx_are_refused(id):
-    with pytest.raises(ValueError, match=rf"id must be one of .*animal_shogi.*{id}"):
-        make(f"pgx:{id}")
-
-
-def test_an_unknown_option_is_refused():
+def test_other_games_and_options_are_refused():
+    for id in "2048", "backgammon", "kuhn_poker", "nim", "", "Hex":
+        with pytest.raises(ValueError, match=rf"must be one of .*animal_shogi.*{id}"):
+            make(f"pgx:{id}")
     with pytest.raises(ValueError, match="pgx has no option 'size'; its options: id"):
         make("pgx:hex,size=5")
+    # The name alone is no game.
+    assert "pgx" not in games.available()
 
 
 def test_a_game_of_pgx_can_be_recreated_from_its_name_and_options():
@@ -342,12 +321,8 @@ def test_a_game_of_pgx_can_be_recreated_from_its_name_and_options():
     assert game != make("pgx:hex")
 
 
-def test_pgx_without_a_game_is_refused():
-    assert "pgx" not in games.available()
-
-
 def test_players_play_a_game_of_pgx():
-    game = make("pgx:connect_four")
+    game = make("pgx:tic_tac_toe")
     player = RandomPlayer(game)
     result = play_match(game, player, player, jax.random.key(0), 8)
     assert result.total.games == 8
@@ -384,17 +359,3 @@ def test_a_missing_pgx_error_names_the_extra(monkeypatch):
     monkeypatch.delitem(registry._GAMES, "pgx")
     with pytest.raises(ValueError, match=r"pip install 'azjax\[pgx\]'"):
         make("pgx:hex")
-
-
-ON_DEMAND = """
-import sys
-import azjax
-assert not {"pgx", "pettingzoo", "pyspiel"} & sys.modules.keys()
-print(azjax.games.make("pgx:tic_tac_toe"))
-"""
-
-
-def test_the_libraries_are_imported_only_when_used():
-    command = [sys.executable, "-c", ON_DEMAND]
-    run = subprocess.run(command, capture_output=True, text=True, check=True)
-    assert run.stdout == "pgx:tic_tac_toe\n"
