@@ -1,9 +1,12 @@
 import functools
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from compiled_games import compiled
+from untrained import in_one_program
 
 from azjax import games
 from azjax.networks import QNetworkConfig, every_action_value, init_q_network
@@ -11,32 +14,14 @@ from azjax.training.q_play import Transition
 from azjax.training.q_targets import q_loss, q_targets
 
 GAME = games.make("tic_tac_toe")
-step = jax.jit(GAME.step)
-
-every_make = pytest.mark.parametrize(
-    ("form", "separate"),
-    [(form, separate) for form in ("state", "pair") for separate in (False, True)],
-)
-
-
-def build(form, separate):
-    config = QNetworkConfig(form=form, hidden=(8,), separate=separate)
-    network, params = init_q_network(
-        jax.random.key(0), GAME.observation_shape, GAME.num_actions, config
-    )
-    leaves, structure = jax.tree.flatten(params)
-    keys = jax.random.split(jax.random.key(1), len(leaves))
-    noisy = [
-        leaf + jax.random.normal(key, leaf.shape)
-        for leaf, key in zip(leaves, keys, strict=True)
-    ]
-    return network, jax.tree.unflatten(structure, noisy)
+MAKES = [(form, separate) for form in ("state", "pair") for separate in (False, True)]
+every_make = pytest.mark.parametrize(("form", "separate"), MAKES)
 
 
 def position(*actions):
-    state = GAME.init()
+    state = jax.device_get(compiled(GAME).init())
     for action in actions:
-        state = step(state, jnp.int32(action))
+        state = jax.device_get(compiled(GAME).step(state, np.int32(action)))
     return state
 
 
@@ -59,97 +44,125 @@ TRANSITIONS = [
 ]
 
 
+IS_MOVE = np.arange(len(TRANSITIONS)) % 3 != 1
+TARGET = np.linspace(-1, 1, len(TRANSITIONS), dtype=np.float32)
+
+
+@functools.cache
 def transitions():
     rows = []
     for before, action, reply, reward, discount in TRANSITIONS:
-        moves = [*before, action] if reply is None else [*before, action, reply]
-        rows.append(
-            Transition(
-                state=position(*before),
-                action=jnp.int32(action),
-                reward=jnp.float32(reward),
-                discount=jnp.float32(discount),
-                next_state=position(*moves),
-                is_move=jnp.bool(True),
+        state = position(*before)
+        next_state = position(*before, action, *([] if reply is None else [reply]))
+        numbers = np.int32(action), np.float32(reward), np.float32(discount)
+        rows.append(Transition(state, *numbers, next_state, np.bool(True)))
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *rows)
+
+
+class Found(NamedTuple):
+    """What a network gives for the transitions.
+
+    targets: of the moves.
+    values, next_values: of all actions in each position and in the next one, by the
+        network of the player to move.
+    loss: of the moves in `IS_MOVE` against `TARGET`.
+    without_moves, of_second: gradients of the loss of no moves, and of the second
+        player's moves, for each network.
+    """
+
+    targets: Any
+    values: Any
+    next_values: Any
+    loss: Any
+    without_moves: Any
+    of_second: Any
+
+
+@functools.cache
+def build(form, separate):
+    """Returns a network whose last layer is not 0, as it is initially."""
+    network, params = in_one_program(
+        init_q_network,
+        jax.random.key(0),
+        GAME.observation_shape,
+        GAME.num_actions,
+        QNetworkConfig(form=form, hidden=(8,), separate=separate),
+    )
+    chance = np.random.default_rng(1)
+    return network, jax.tree.map(
+        lambda leaf: np.float32(leaf + chance.normal(scale=0.4, size=leaf.shape)),
+        params,
+    )
+
+
+@functools.cache
+def found_by(form, separate):
+    network, params = build(form, separate)
+
+    @jax.jit
+    def compute(params, batch):
+        def values(state):
+            player = state.current_player
+            observation = jax.vmap(GAME.observe)(state)
+            first, second = (
+                every_action_value(network, (own,), observation, player)
+                for own in (params[0], params[-1])
             )
+            return jnp.where(player[:, None] == 1, second, first)
+
+        def loss(params, is_move):
+            moves = batch._replace(is_move=is_move)
+            return q_loss(params, GAME, network, moves, TARGET)
+
+        return Found(
+            q_targets(GAME, network, params, batch),
+            values(batch.state),
+            values(batch.next_state),
+            loss(params, IS_MOVE),
+            jax.grad(loss)(params, np.zeros_like(IS_MOVE)),
+            jax.grad(loss)(params, batch.state.current_player == 1),
         )
-    return jax.tree.map(lambda *leaves: jnp.stack(leaves), *rows)
 
-
-def action_values(network, params, state):
-    """Returns `[A]` Q(s, a) of one position by the network of the player to move."""
-    player = int(state.current_player)
-    own = (params[player] if len(params) == 2 else params[0],)
-    observation = GAME.observe(state)[None]
-    evaluate = jax.jit(every_action_value, static_argnums=0)
-    values = evaluate(network, own, observation, state.current_player[None])
-    return np.asarray(values[0])
-
-
-def slow_target(network, params, row):
-    before, action, reply, reward, discount = row
-    moves = [*before, action] if reply is None else [*before, action, reply]
-    if discount == 0:
-        return reward
-    state = position(*moves)
-    free = [cell for cell in range(9) if cell not in moves]
-    best = action_values(network, params, state)[free].max()
-    # -1 where the other player moves next.
-    return float(-best if reply is None else best)
+    return jax.device_get(compute(params, transitions()))
 
 
 @every_make
 def test_targets_equal_a_slow_reference(form, separate):
-    network, params = build(form, separate)
-    found = jax.jit(functools.partial(q_targets, GAME, network))(params, transitions())
-    expected = [slow_target(network, params, row) for row in TRANSITIONS]
-    np.testing.assert_allclose(found, expected, atol=1e-5)
-    assert len({round(target, 4) for target in expected}) > 5  # the cases differ
+    found, expected = found_by(form, separate), []
+    for row, (before, action, reply, reward, discount) in enumerate(TRANSITIONS):
+        free = [cell for cell in range(9) if cell not in (*before, action, reply)]
+        # A finished game may have no free cell.
+        best = found.next_values[row, free].max() if discount else 0
+        # -1 where the other player moves next.
+        expected.append(reward + (-best if reply is None else best))
+    np.testing.assert_allclose(found.targets, expected, rtol=1e-5, atol=1e-5)
+    assert len({round(float(target), 4) for target in expected}) > 5
 
 
 def test_the_bootstrap_value_excludes_illegal_actions():
     # The shared network's values of the nine cells are the bias of its last layer; the
     # occupied cells have the highest ones.
     network, (params,) = build("state", False)
-    zeros = jax.tree.map(jnp.zeros_like, params)
-    bias = jnp.array([0.9, 0.1, 0.2, 0.3, 0.8, 0.1, 0.1, 0.1, 0.1])
-    zeros["layers"]["out"]["bias"] = jnp.arctanh(bias)
+    zeros = jax.tree.map(np.zeros_like, params)
+    bias = np.array([0.9, 0.1, 0.2, 0.3, 0.8, 0.1, 0.1, 0.1, 0.1], np.float32)
+    zeros["layers"]["out"]["bias"] = np.arctanh(bias)
     row = jax.tree.map(lambda leaf: leaf[1:2], transitions())  # after cells 4 and 0
-    found = q_targets(GAME, network, (zeros,), row)
+    found = jax.jit(functools.partial(q_targets, GAME, network))((zeros,), row)
     np.testing.assert_allclose(found, [-0.3], atol=1e-6)
 
 
 @every_make
 def test_the_loss_is_the_mean_squared_error_of_the_moves(form, separate):
-    network, params = build(form, separate)
-    batch = transitions()
-    is_move = np.arange(len(TRANSITIONS)) % 3 != 1
-    batch = batch._replace(is_move=jnp.asarray(is_move))
-    target = jnp.linspace(-1, 1, len(TRANSITIONS))
-    errors = [
-        action_values(network, params, position(*before))[action] - float(target[row])
-        for row, (before, action, *_) in enumerate(TRANSITIONS)
-    ]
-    expected = np.mean(np.square(errors)[is_move])
-    loss = q_loss(params, GAME, network, batch, target)
-    np.testing.assert_allclose(loss, expected, rtol=1e-5)
+    found = found_by(form, separate)
+    value = found.values[np.arange(len(TARGET)), transitions().action]
+    expected = np.mean(np.square(value - TARGET)[IS_MOVE])
+    np.testing.assert_allclose(found.loss, expected, rtol=1e-5)
+    # Without moves there is none.
+    assert not any(leaf.any() for leaf in jax.tree.leaves(found.without_moves))
 
 
-def test_transitions_without_a_move_have_no_loss():
-    network, params = build("state", False)
-    batch = transitions()
-    batch = batch._replace(is_move=jnp.zeros_like(batch.is_move))
-    target = jnp.ones(len(TRANSITIONS))
-    gradients = jax.grad(q_loss)(params, GAME, network, batch, target)
-    assert all((leaf == 0).all() for leaf in jax.tree.leaves(gradients))
-
-
-def test_separate_networks_learn_only_from_their_own_moves():
-    network, params = build("pair", True)
-    batch = transitions()
-    second = batch.state.current_player == 1
-    batch = batch._replace(is_move=second)
-    target = jnp.ones(len(TRANSITIONS))
-    of_first, of_second = jax.grad(q_loss)(params, GAME, network, batch, target)
-    assert all((leaf == 0).all() for leaf in jax.tree.leaves(of_first))
-    assert any((leaf != 0).any() for leaf in jax.tree.leaves(of_second))
+@pytest.mark.parametrize("form", ["state", "pair"])
+def test_separate_networks_learn_only_from_their_own_moves(form):
+    first, second = found_by(form, True).of_second
+    assert not any(leaf.any() for leaf in jax.tree.leaves(first))
+    assert any(leaf.any() for leaf in jax.tree.leaves(second))
