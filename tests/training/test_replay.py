@@ -133,8 +133,8 @@ def eligible(replay, num_chunks, window=CAPACITY, td_lambda=1.0, horizon=9):
     """Returns the numbers of the eligible moves in each slot, and the index."""
     _, index, _ = index_of(
         replay,
-        jnp.int32(num_chunks * T),
-        jnp.int32(window),
+        np.int32(num_chunks * T),
+        np.int32(window),
         td_lambda=td_lambda,
         horizon=horizon,
     )
@@ -202,8 +202,8 @@ def test_a_position_is_eligible_after_horizon_moves_of_its_game(
     moves = empty.chunk._replace(terminated=terminated)
     _, index, _ = index_of(
         Replay(moves, empty.was_eligible),
-        jnp.int32(8 + oldest),
-        jnp.int32(8),
+        np.int32(8 + oldest),
+        np.int32(8),
         td_lambda=0.5,
         horizon=3,
         finds_ends=True,
@@ -387,7 +387,7 @@ def test_a_chess_position_takes_less_than_350_bytes_with_its_index():
     replay = jax.eval_shape(
         lambda: empty_replay(chess, **shapes, policy_entries=entries)
     )
-    zero = jnp.int32(0)
+    zero = np.int32(0)
     _, index, _ = jax.eval_shape(
         lambda store: make_index(store, zero, zero, value_target=lambda_target(1.0, 1)),
         replay,
@@ -460,7 +460,7 @@ def test_a_small_batch_needs_a_key(one_position):
     row = np.zeros(3, np.int32)
     sample = Sample(row, row, np.ones(3, np.float32))
     with pytest.raises(ValueError, match="rng_key must be given for a batch of 3 "):
-        make_batch(GAME, replay, only, sample)
+        jax.eval_shape(functools.partial(make_batch, GAME), replay, only, sample)
 
 
 def test_only_eligible_positions_are_sampled(moves):
@@ -502,8 +502,8 @@ def test_auxiliary_targets_use_the_final_position_and_the_same_symmetry(
     # With this short horizon, moves of games in progress can also be sampled.
     _, index, _ = index_of(
         replay,
-        jnp.int32(18),
-        jnp.int32(CAPACITY),
+        np.int32(18),
+        np.int32(CAPACITY),
         td_lambda=0.5,
         horizon=1,
         finds_ends=True,
