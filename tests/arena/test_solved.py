@@ -42,6 +42,7 @@ class TablePlayer:
         return Choice(action, jax.nn.one_hot(action, 9), jnp.zeros(action.shape))
 
 
+@jax.jit
 def marks(states) -> tuple[jax.Array, jax.Array]:
     """Returns two `[N]` int32: the marks of mover and opponent, one bit per cell."""
     observations = jax.vmap(GAME.observe)(states).astype(int)
@@ -84,12 +85,12 @@ def connect_four():
 def table_player(positions, actions) -> TablePlayer:
     table = np.zeros((512, 512), np.int32)
     table[tuple(np.asarray(side) for side in marks(positions.states))] = actions
-    return TablePlayer(jnp.asarray(table))
+    return TablePlayer(table)
 
 
-def discs(positions) -> np.ndarray:
-    """Returns `[N, 6, 7, 2]` float32."""
-    return np.asarray(jax.vmap(positions.game.observe)(positions.states))
+def boards_of(positions) -> np.ndarray:
+    """Returns `[N, 6, 7, 2]` float32: the discs of both players."""
+    return np.asarray(jax.jit(jax.vmap(positions.game.observe))(positions.states))
 
 
 def as_bytes(array):
@@ -106,30 +107,25 @@ def read(tmp_path, *lines, game=GAME):
 
 
 def test_moves_are_played_from_the_initial_position(tmp_path):
-    states = read(tmp_path, HEADER, EMPTY_BOARD, AFTER_CENTER).states
-    mine, theirs = marks(states)
+    # Blank lines are skipped, and other columns ignored.
+    lines = [
+        "note,set," + HEADER,
+        "",
+        "x,start," + EMPTY_BOARD,
+        "y,one," + AFTER_CENTER,
+    ]
+    found = read(tmp_path, *lines, "")
+    mine, theirs = marks(found.states)
     assert (mine.tolist(), theirs.tolist()) == ([0, 0], [0, 1 << 4])
-    assert states.current_player.tolist() == [0, 1]
-
-
-def test_action_values_are_nan_where_illegal(tmp_path):
-    values = read(tmp_path, HEADER, EMPTY_BOARD, AFTER_CENTER).action_values
+    assert found.states.current_player.tolist() == [0, 1]
+    assert found.groups.tolist() == ["start", "one"]
+    # Values are NaN where illegal.
     expected = [[0] * 9, [0, -1, 0, -1, np.nan, -1, 0, -1, 0]]
-    np.testing.assert_array_equal(values, expected)
+    np.testing.assert_array_equal(found.action_values, expected)
 
 
 def test_without_a_set_column_there_is_one_group(tmp_path):
     assert read(tmp_path, HEADER, EMPTY_BOARD).groups.tolist() == ["all"]
-
-
-def test_the_set_column_names_the_groups_and_others_are_ignored(tmp_path):
-    header = "note,set," + HEADER
-    positions = read(tmp_path, header, "x,start," + EMPTY_BOARD)
-    assert positions.groups.tolist() == ["start"]
-
-
-def test_blank_lines_are_skipped(tmp_path):
-    assert len(read(tmp_path, HEADER, "", EMPTY_BOARD, "")) == 1
 
 
 def test_moves_of_more_than_nine_actions_are_separated_by_spaces(tmp_path):
@@ -167,32 +163,25 @@ def test_an_error_names_the_file_the_line_and_the_fault(tmp_path, lines, message
     assert "\n" not in str(error.value)
 
 
-def test_a_missing_file_is_refused(tmp_path):
-    with pytest.raises(ValueError, match=r"nothing\.csv: No such file"):
-        arena.read(GAME, tmp_path / "nothing.csv")
-
-
-def test_a_file_that_is_not_text_is_refused(tmp_path):
+def test_a_missing_file_and_one_that_is_not_text_are_refused(tmp_path):
     (tmp_path / "binary.csv").write_bytes(b"\xff\xfe\x00")
-    with pytest.raises(ValueError, match=r"binary\.csv: not a text file"):
-        arena.read(GAME, tmp_path / "binary.csv")
+    for name, message in (("nothing", "No such file"), ("binary", "not a text file")):
+        with pytest.raises(ValueError, match=rf"{name}\.csv: {message}"):
+            arena.read(GAME, tmp_path / f"{name}.csv")
 
 
 # Grading
 
 
-def test_a_perfect_player_makes_no_mistake(positions):
-    best = np.nanargmax(positions.action_values, axis=1)
-    grade = arena.grade(table_player(positions, best), positions, jax.random.key(0))
-    assert grade.groups == {"all": arena.MistakeRate(0, 4520)}
-
-
-def test_the_worst_player_makes_every_possible_mistake(positions):
+def test_a_perfect_player_makes_no_mistake_and_the_worst_all(positions):
     values = positions.action_values
-    worst = np.nanargmin(values, axis=1)
-    grade = arena.grade(table_player(positions, worst), positions, jax.random.key(0))
     is_possible = np.nanmin(values, axis=1) < np.nanmax(values, axis=1)
-    np.testing.assert_array_equal(grade.is_mistake, is_possible)
+    for choose, mistakes in ((np.nanargmax, 0), (np.nanargmin, is_possible)):
+        player = table_player(positions, choose(values, axis=1))
+        grade = arena.grade(player, positions, jax.random.key(0))
+        np.testing.assert_array_equal(grade.is_mistake, mistakes)
+        num_mistakes = np.sum(grade.is_mistake)
+        assert grade.groups == {"all": arena.MistakeRate(num_mistakes, 4520)}
 
 
 def test_a_random_player_has_the_expected_mistake_rate(positions):
@@ -200,47 +189,44 @@ def test_a_random_player_has_the_expected_mistake_rate(positions):
     is_bad = values < np.nanmax(values, axis=1, keepdims=True)
     chance = is_bad.sum(axis=1) / (~np.isnan(values)).sum(axis=1)
     deviation = np.sqrt((chance * (1 - chance)).sum())
-    grade = arena.grade(RandomPlayer(GAME), positions, jax.random.key(0))
+    with jax.debug_key_reuse(True):  # the reuse of a key raises an error
+        grade = arena.grade(RandomPlayer(GAME), positions, jax.random.key(0))
     assert abs(grade.is_mistake.sum() - chance.sum()) < 5 * deviation
 
 
-def test_the_batch_size_does_not_change_a_deterministic_player(positions):
-    worst = np.nanargmin(positions.action_values, axis=1)
-    player, key = table_player(positions, worst), jax.random.key(0)
-    by_seven = arena.grade(player, positions.take(np.arange(100)), key, batch_size=7)
-    at_once = arena.grade(player, positions.take(np.arange(100)), key, batch_size=100)
-    np.testing.assert_array_equal(by_seven.is_mistake, at_once.is_mistake)
-
-
-def test_an_illegal_action_is_a_mistake(tmp_path):
-    positions = read(tmp_path, HEADER, EMPTY_BOARD, AFTER_CENTER)
-    grade = arena.grade(FixedPlayer(jnp.int32(4)), positions, jax.random.key(0))
+def test_an_illegal_action_is_a_mistake(positions):
+    rows = [0, np.flatnonzero(np.isnan(positions.action_values[:, 4]))[0]]
+    grade = arena.grade(
+        FixedPlayer(np.int32(4)), positions.take(rows), jax.random.key(0), 10
+    )
     assert grade.is_mistake.tolist() == [False, True]
 
 
 def test_new_weights_and_a_short_last_batch_are_not_compiled_again(positions):
     some = positions.take(np.arange(25))
     TRACED.clear()
+    found = []
     for action in (0, 1):
-        arena.grade(FixedPlayer(jnp.int32(action)), some, jax.random.key(0), 10)
-    assert TRACED == [10]
+        player = FixedPlayer(np.int32(action))
+        found.append(arena.grade(player, some, jax.random.key(0), 9).is_mistake)
+    assert TRACED == [9]
+    assert (found[0] != found[1]).any()
+    # The batch size does not change a deterministic player.
+    at_once = arena.grade(player, some, jax.random.key(0), 25)
+    np.testing.assert_array_equal(found[1], at_once.is_mistake)
 
 
-def test_every_batch_has_its_own_key(tmp_path):
-    positions = read(tmp_path, HEADER, *[EMPTY_BOARD.replace("0,0", "1,0")] * 64)
-    grade = arena.grade(RandomPlayer(GAME), positions, jax.random.key(0), batch_size=1)
+def test_every_batch_has_its_own_key(positions):
+    is_half = (positions.action_values == 1).sum(axis=1) == 2
+    half = positions.take(np.repeat(np.flatnonzero(is_half)[:1], 64))
+    grade = arena.grade(RandomPlayer(GAME), half, jax.random.key(0), batch_size=1)
     assert 0 < grade.is_mistake.sum() < 64
-
-
-def test_grading_uses_no_key_twice(positions):
-    with jax.debug_key_reuse(True):
-        arena.grade(RandomPlayer(GAME), positions, jax.random.key(0))
 
 
 def test_mistakes_are_counted_by_group_and_groups_weigh_the_same(tmp_path):
     lines = ["a," + EMPTY_BOARD, *["b," + AFTER_CENTER] * 3]
     positions = read(tmp_path, "set," + HEADER, *lines)
-    grade = arena.grade(FixedPlayer(jnp.int32(1)), positions, jax.random.key(0))
+    grade = arena.grade(FixedPlayer(np.int32(1)), positions, jax.random.key(0), 10)
     assert grade.groups == {
         "a": arena.MistakeRate(0, 1),
         "b": arena.MistakeRate(3, 3),
@@ -278,30 +264,32 @@ def test_the_interval_of_the_mean_covers_95_percent():
 # Subsets
 
 
-def test_a_subset_has_equally_many_positions_of_every_group(connect_four):
-    groups, counts = np.unique(connect_four.subset(50).groups, return_counts=True)
-    assert dict(zip(groups, counts, strict=True)) == dict.fromkeys(STAGES, 10)
-
-
-def test_other_groups_fill_up_for_a_small_group(tmp_path):
-    lines = ["a," + EMPTY_BOARD] + ["b," + AFTER_CENTER] * 9
-    subset = read(tmp_path, "set," + HEADER, *lines).subset(6)
-    assert sorted(subset.groups) == ["a", *"bbbbb"]
-
-
-def test_a_subset_keeps_states_with_their_values(connect_four):
-    subset = connect_four.subset(50)
-    legal = jax.vmap(connect_four.game.legal_action_mask)(subset.states)
+def test_a_subset_has_different_positions_of_every_group_with_their_values(
+    connect_four, tmp_path
+):
+    subset = connect_four.subset(500)
+    groups, counts = np.unique(subset.groups, return_counts=True)
+    assert dict(zip(groups, counts, strict=True)) == dict.fromkeys(STAGES, 100)
+    legal = jax.jit(jax.vmap(connect_four.game.legal_action_mask))(subset.states)
     np.testing.assert_array_equal(~np.isnan(subset.action_values), legal)
-
-
-def test_a_subset_has_no_duplicates(connect_four):
-    boards = discs(connect_four.subset(500)).reshape(500, -1)
-    assert len(np.unique(boards, axis=0)) == 500
+    assert len(set(as_bytes(boards_of(subset)))) == 500
+    # Other groups fill up for a small group.
+    lines = ["a," + EMPTY_BOARD] + ["b," + AFTER_CENTER] * 9
+    few = read(tmp_path, "set," + HEADER, *lines).subset(6)
+    assert sorted(few.groups) == ["a", *"bbbbb"]
 
 
 def test_a_subset_larger_than_the_set_is_the_set(positions):
-    assert len(positions.subset(10_000)) == len(positions)
+    subset = positions.subset(10_000)
+    order, expected = (
+        np.lexsort(np.asarray(marks(solved.states))) for solved in (subset, positions)
+    )
+    for found, whole in zip(
+        jax.tree.leaves((subset.states, subset.action_values)),
+        jax.tree.leaves((positions.states, positions.action_values)),
+        strict=True,
+    ):
+        np.testing.assert_array_equal(found[order], whole[expected])
 
 
 # Positions shipped with azjax
@@ -330,21 +318,19 @@ def test_stages_of_connect_four_have_equal_numbers(connect_four):
     assert dict(zip(groups, counts, strict=True)) == dict.fromkeys(STAGES, 600)
 
 
-@pytest.mark.parametrize("stage", STAGES)
-def test_a_stage_of_connect_four_is_a_range_of_discs(connect_four, stage):
-    of_stage = connect_four.take(np.flatnonzero(connect_four.groups == stage))
-    counts = discs(of_stage).sum(axis=(1, 2, 3))
-    low, high = STAGES[stage]
-    assert low <= counts.min()
-    assert counts.max() <= high
+def test_a_stage_of_connect_four_is_a_range_of_discs(connect_four):
+    counts = boards_of(connect_four).sum(axis=(1, 2, 3))
+    for stage, (low, high) in STAGES.items():
+        of_stage = counts[connect_four.groups == stage]
+        assert low <= of_stage.min()
+        assert of_stage.max() <= high
 
 
 def test_connect_four_positions_differ_even_when_mirrored(connect_four):
-    game = connect_four.game
-    observations = discs(connect_four)
+    observations = boards_of(connect_four)
     images = [
         np.asarray(symmetry.observation(observations)).reshape(len(connect_four), -1)
-        for symmetry in game.symmetries
+        for symmetry in connect_four.game.symmetries
     ]
     canonical = {min(rows) for rows in zip(*map(as_bytes, images), strict=True)}
     assert len(canonical) == len(connect_four)
@@ -359,7 +345,7 @@ def test_a_solver_agrees_with_the_connect_four_values():
     solver = bitbully.BitBully()
     data = importlib.resources.files("azjax.arena") / "data" / "connect_four.csv"
     rows = csv.DictReader(data.read_text().splitlines())
-    for row in itertools.islice(rows, 0, None, 20):
+    for row in itertools.islice(rows, 0, None, 50):
         board = bitbully.Board([int(move) - 1 for move in row["moves"]])
         scores = solver.score_all_moves(board)
         expected = {action: np.sign(score) for action, score in scores.items()}
