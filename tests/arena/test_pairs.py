@@ -1,26 +1,57 @@
+import math
+
 import numpy as np
 import pytest
+from scipy import optimize, special
 
 from azjax.arena.pairs import score_interval
 from azjax.arena.solved import wilson_interval
 
+SCORES = np.arange(5) / 4
+
+
+def test_95_percent_of_intervals_contain_the_true_score():
+    """The exact coverage, where the opening decides both games of a pair."""
+    number = 40
+    won = np.arange(number + 1)
+    low, high = np.transpose(
+        [score_interval([2] * wins + [0] * (number - wins), number) for wins in won]
+    )
+    score = np.linspace(0.2, 0.8, 61)[:, None]
+    ways = np.array([math.comb(number, wins) for wins in won], float)
+    chance = ways * score**won * (1 - score) ** (number - won)
+    coverage = (chance * ((low <= score) & (score <= high))).sum(axis=1)
+    # It depends on the score, because the number of wins is whole.
+    assert coverage.min() > 0.91
+    assert coverage.mean() == pytest.approx(0.95, abs=0.01)
+
 
 @pytest.mark.parametrize(
-    "chances",
-    [
-        pytest.param([0.05, 0.1, 0.2, 0.25, 0.4], id="all"),
-        pytest.param([0.25, 0.0, 0.5, 0.0, 0.25], id="independent games"),
-        pytest.param([0.0, 0.0, 0.6, 0.2, 0.2], id="decided by the opening"),
-    ],
+    "counts", [(2, 4, 8, 10, 16), (10, 0, 20, 0, 10), (0, 0, 24, 8, 8)]
 )
-def test_95_percent_of_intervals_contain_the_true_score(chances):
-    generator = np.random.default_rng(0)
-    score = np.dot(chances, np.arange(5) / 4)
-    holds = []
-    for _ in range(100):
-        low, high = score_interval(generator.choice(5, size=40, p=chances) / 2, 40)
-        holds.append(low <= score <= high)
-    assert np.mean(holds) > 0.88
+def test_the_ends_of_the_interval_are_rejected_at_5_percent(counts):
+    """By the likelihood-ratio test, with the likelihood of another optimizer."""
+    points, counts = np.repeat(2 * SCORES, counts), np.array(counts)
+    frequency = counts / counts.sum()
+    seen = counts > 0
+
+    def log_ratio(score):
+        found = optimize.minimize(
+            lambda chances: -(counts @ np.log(chances, where=seen, out=np.zeros(5))),
+            frequency.clip(0.01),
+            bounds=[(1e-9, 1)] * 5,
+            constraints=[
+                {"type": "eq", "fun": lambda chances: chances.sum() - 1},
+                {"type": "eq", "fun": lambda chances: chances @ SCORES - score},
+            ],
+            tol=1e-12,
+        )
+        best = counts[seen] @ np.log(frequency[seen])
+        return best + found.fun
+
+    for end in score_interval(points, len(points)):
+        p_value = special.chdtrc(1, 2 * log_ratio(end))
+        assert p_value == pytest.approx(0.05, rel=0.02)
 
 
 def test_negatively_correlated_pairs_narrow_the_interval():
