@@ -12,9 +12,11 @@ import subprocess
 import sys
 import termios
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import pyte
 import pytest
+from play.front_end import answers_to, run_with_front_end
 
 from azjax import cli
 
@@ -41,15 +43,19 @@ WAITING = b"azjax: loading tic_tac_toe ...\nazjax: compiling random ...\n"
 
 
 class Terminal:
-    """A program in a pseudoterminal, with its screen."""
+    """A pseudoterminal with its screen, and perhaps a program."""
 
-    def __init__(self, *args, rows=30, columns=100, **environment):
+    def __init__(self, rows=30, columns=100):
         self.screen = pyte.Screen(columns, rows)
         self.stream = pyte.ByteStream(self.screen)
         self.output = b""
         self.ours, self.theirs = pty.openpty()
         self.size(rows, columns)
         self.modes = termios.tcgetattr(self.theirs)
+        self.process = None
+
+    def start(self, *args, **environment):
+        """Starts `azjax` as the terminal's program."""
         self.process = subprocess.Popen(
             [sys.executable, "-c", TAKE_TERMINAL, *args],
             stdin=self.theirs,
@@ -58,6 +64,29 @@ class Terminal:
             env=ENVIRONMENT | environment,
             start_new_session=True,
         )
+
+    def run(self, monkeypatch, user, *args):
+        """Runs `azjax` in this process, and `user()` in a thread."""
+
+        def type_and_read():
+            try:
+                user()
+            except BaseException:
+                self.type("\x04")  # the program would wait for more
+                raise
+
+        with (
+            open(self.theirs, closefd=False) as stdin,
+            open(self.theirs, "w", closefd=False) as stdout,
+            ThreadPoolExecutor(1) as executor,
+        ):
+            for name, stream in zip(
+                ("stdin", "stdout", "stderr"), (stdin, stdout, stdout), strict=True
+            ):
+                monkeypatch.setattr(sys, name, stream)
+            outcome = executor.submit(type_and_read)
+            cli.main(args)
+            outcome.result()
 
     def size(self, rows, columns):
         """Resizes the window; the kernel notifies the program."""
@@ -117,7 +146,7 @@ class Terminal:
         return self.process.returncode
 
     def close(self):
-        if self.process.poll() is None:
+        if self.process and self.process.poll() is None:
             self.process.kill()
             self.process.wait()
         os.close(self.ours)
@@ -125,84 +154,111 @@ class Terminal:
 
 
 @pytest.fixture
-def open_terminal():
-    """Starts programs in terminals; stops them."""
-    opened = []
-
-    def start(*args, **settings):
-        opened.append(Terminal(*args, **settings))
-        return opened[-1]
-
-    yield start
-    for terminal in opened:
-        terminal.close()
+def terminal():
+    terminal = Terminal()
+    yield terminal
+    terminal.close()
 
 
-def play(open_terminal, *args, **settings):
-    options = ["--opponent", "random", *args]
-    return open_terminal("play", "tic_tac_toe", *options, **settings)
+@pytest.fixture
+def patience(monkeypatch):
+    """Gives a search of a loaded machine time to end before the process does."""
+    monkeypatch.setattr("azjax.commands.play.PATIENCE", PATIENCE)
 
 
-def test_a_whole_game_in_a_terminal_whose_window_changes_its_size(open_terminal):
-    terminal = play(open_terminal)
-    terminal.wait_for("your move, with the crosses")
+GAME = ("play", "tic_tac_toe", "--opponent")
+RANDOM = (*GAME, "random")
+CROSSES = "your move, with the crosses"
+QUESTION = "your move (a3 b3 c3 a2 b2 c2 a1 b1 c1): "
+
+# A GTP engine that plays the first free cell, or hangs if a file exists.
+ENGINE = f"""
+import os, sys, time
+moves = []
+for line in sys.stdin:
+    number, name, *words = line.split()
+    answer = dict(protocol_version="2", list_commands="clear_board genmove play undo")
+    answer = answer.get(name, "")
+    if name == "clear_board":
+        moves.clear()
+    elif name == "play":
+        moves.append(words[1].lower())
+    elif name == "undo":
+        moves.pop()
+    elif name == "genmove":
+        if os.path.exists(sys.argv[1]):
+            time.sleep(1000)
+        answer = next(cell for cell in {CELLS} if cell not in moves)
+        moves.append(answer)
+    print(f"={{number}} {{answer}}\\n", flush=True)
+"""
+
+
+def assert_is_restored(terminal):
+    """Checks that the program has left its screen, and reset the terminal."""
+    assert termios.tcgetattr(terminal.theirs) == terminal.modes
+    assert b"\x1b[?1049l" in terminal.output, "the other screen is left"
+    assert terminal.output.rindex(b"\x1b[?25h") > terminal.output.rindex(b"\x1b[?25l")
+
+
+def test_games_are_played_on_the_screen_and_an_interrupt_ends_it(terminal, tmp_path):
+    engine, hang = tmp_path / "engine.py", tmp_path / "hang"
+    engine.write_text(ENGINE)
+    terminal.start(*GAME, f"engine=gtp:{sys.executable} -ISs {engine} {hang}")
+    terminal.wait_for("loading tic_tac_toe ...")
+    terminal.type("b2\ra1\r")  # too early
+    terminal.wait_for(CROSSES)
+    assert termios.tcgetattr(terminal.theirs) != terminal.modes
+
+    # Invalid input, undo and redo.
+    terminal.type("zz\r")
+    terminal.wait_for("'zz' is no action of tic_tac_toe")
+    assert terminal.moves == []
+    terminal.type("\r")  # the center cell
+    terminal.wait_for(lambda: terminal.moves == ["b2", "a1"])
+    terminal.type("a1\r")
+    terminal.wait_for("'a1' is not legal here")
+    terminal.type(F4)
+    terminal.wait_for(lambda: terminal.moves == [])
+    terminal.type(F5)
+    terminal.wait_for(lambda: terminal.moves == ["b2", "a1"])
+    terminal.type("undo\r")
+    terminal.wait_for(lambda: terminal.moves == [])
+
+    # The window changes its size during a whole game.
     terminal.size(6, 70)
     terminal.wait_for("too small")
     terminal.type("b2\r")  # moves can still be typed
     terminal.size(40, 120)
-    terminal.wait_for(lambda: len(terminal.moves) == 2)
+    terminal.wait_for(lambda: terminal.moves == ["b2", "a1"])
     assert "too small" not in terminal.text
     terminal.size(24, 50)
-    terminal.wait_for("your move, with the crosses")
+    terminal.wait_for(CROSSES)
     terminal.size(30, 100)
-    terminal.wait_for(lambda: len(terminal.moves) == 2)
-    results = ("you win", "you lose", "a draw")
+    terminal.wait_for(lambda: terminal.moves == ["b2", "a1"])
+    terminal.type("a3\r")
+    terminal.wait_for(lambda: terminal.moves == ["b2", "a1", "a3", "a2"])
+    terminal.type("c1\r")
+    terminal.wait_for(lambda: "you win" in terminal.screen.display[0])
+    assert terminal.moves == ["b2", "a1", "a3", "a2", "c1"]
 
-    def is_over():
-        return any(result in terminal.screen.display[0] for result in results)
-
-    while not is_over():
-        count = len(terminal.moves)
-        free = [cell for cell in CELLS if cell not in terminal.moves]
-        terminal.type(f"{free[0]}\r")
-        terminal.wait_for(lambda n=count: len(terminal.moves) >= n + 2 or is_over())
-    terminal.wait_for(lambda: len(terminal.moves) >= 5)
-    assert len(set(terminal.moves)) == len(terminal.moves)
-    terminal.type("quit\r")
-    assert terminal.status() == 0
-
-
-def test_invalid_input_and_undo_in_a_terminal(open_terminal):
-    terminal = play(open_terminal)
-    terminal.wait_for("your move, with the crosses")
-    terminal.type("zz\r")
-    terminal.wait_for("'zz' is no action of tic_tac_toe")
-    terminal.type("\r")  # the center cell
-    terminal.wait_for(lambda: len(terminal.moves) == 2)
-    answer = terminal.moves[1]
-    assert terminal.moves[0] == "b2"
-    terminal.type(f"{answer}\r")
-    terminal.wait_for(f"'{answer}' is not legal here")
-    terminal.type(F4)
+    # An interrupt does not wait for the opponent.
+    terminal.type("new\r")
     terminal.wait_for(lambda: terminal.moves == [])
-    terminal.type(F5)
-    terminal.wait_for(lambda: terminal.moves == ["b2", answer])
-    terminal.type("undo\r")
-    terminal.wait_for(lambda: terminal.moves == [])
-    terminal.type("\x11")
-    assert terminal.status() == 0
+    hang.touch()
+    terminal.type("b2\r")
+    terminal.wait_for("is thinking")
+    terminal.type("\x03")
+    assert terminal.status() == 130
+    assert_is_restored(terminal)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    ("args", "turn"),
-    [
-        (["--opponent", "human"], "the crosses move"),
-        pytest.param([], "your move, with the crosses", marks=pytest.mark.slow),
-        pytest.param(["--plain"], "your move (a3 b3", marks=pytest.mark.slow),
-    ],
+    ("args", "turn"), [([], CROSSES), (["--plain"], "your move (a3 b3")]
 )
-def test_keys_pressed_during_loading_are_not_moves(open_terminal, args, turn):
-    terminal = play(open_terminal, *args)
+def test_keys_pressed_during_loading_are_not_moves(terminal, args, turn):
+    terminal.start(*RANDOM, *args)
     terminal.wait_for("loading tic_tac_toe ...")
     terminal.type("b2\ra1\r")
     terminal.wait_for(turn)
@@ -211,114 +267,87 @@ def test_keys_pressed_during_loading_are_not_moves(open_terminal, args, turn):
     assert "plays" not in terminal.text
 
 
-@pytest.mark.parametrize(
-    "way",
-    [
-        "key",
-        pytest.param(signal.SIGINT, marks=pytest.mark.slow),
-        pytest.param(signal.SIGTERM, marks=pytest.mark.slow),
-    ],
-)
-def test_an_interrupt_restores_the_terminal(open_terminal, way):
-    terminal = play(open_terminal)
-    terminal.wait_for("your move, with the crosses")
+@pytest.mark.slow
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_restores_the_terminal(terminal, number):
+    terminal.start(*RANDOM)
+    terminal.wait_for(CROSSES)
     assert termios.tcgetattr(terminal.theirs) != terminal.modes
-    if way == "key":
-        terminal.type("\x03")
-    else:
-        terminal.process.send_signal(way)
-    assert terminal.status() == (143 if way == signal.SIGTERM else 130)
-    assert termios.tcgetattr(terminal.theirs) == terminal.modes
-    assert b"\x1b[?1049l" in terminal.output, "the other screen is left"
-    assert terminal.output.rindex(b"\x1b[?25h") > terminal.output.rindex(b"\x1b[?25l")
+    terminal.process.send_signal(number)
+    assert terminal.status() == 128 + number
+    assert_is_restored(terminal)
 
 
-def test_an_interrupt_does_not_wait_for_a_search(open_terminal):
+@pytest.mark.slow
+def test_an_interrupt_does_not_wait_for_a_compiled_search(terminal):
     opponent = "alphazero:pretrained?simulations=100000"
-    terminal = play(open_terminal, "--second", "--opponent", opponent)
+    terminal.start(*GAME, opponent, "--second")
     terminal.wait_for("is thinking")
     terminal.type("\x03")
     assert terminal.status() == 130
     assert termios.tcgetattr(terminal.theirs) == terminal.modes
 
 
-@pytest.mark.parametrize(
-    ("args", "term"),
-    [
-        ([], "dumb"),
-        pytest.param(["--plain"], "xterm-256color", marks=pytest.mark.slow),
-    ],
-)
-def test_a_line_terminal_has_the_line_interface(open_terminal, args, term):
-    terminal = play(open_terminal, *args, TERM=term)
-    question = "your move (a3 b3 c3 a2 b2 c2 a1 b1 c1): "
-    terminal.wait_for(question)
-    terminal.type("b2\n")
-    terminal.wait_for("random plays")
-    terminal.type("undo\n")
-    terminal.wait_for(lambda: terminal.text.count(question) == 2)
+@pytest.mark.slow
+def test_an_interrupt_ends_the_line_interface(terminal):
+    terminal.start(*RANDOM, "--plain")
+    terminal.wait_for(QUESTION)
     terminal.interrupt()
     assert terminal.status() == 130
+
+
+@pytest.mark.parametrize(("args", "term"), [([], "dumb"), (["--plain"], "xterm")])
+def test_a_line_terminal_has_the_line_interface(
+    terminal, patience, monkeypatch, args, term
+):
+    def user():
+        terminal.wait_for(QUESTION)
+        terminal.type("b2\n")
+        terminal.wait_for("random plays")
+        terminal.type("undo\n")
+        terminal.wait_for(lambda: terminal.text.count(QUESTION) == 2)
+        terminal.type("quit\n")
+
+    monkeypatch.setenv("TERM", term)
+    terminal.type("c3\n")  # too early
+    terminal.run(monkeypatch, user, *RANDOM, *args)
+    assert terminal.text.count("random plays") == 1
     assert b"\x1b[?1049h" not in terminal.output
 
 
-def pipe(text, *args):
-    """Runs `azjax play` with this input; returns its output."""
-    return subprocess.run(
-        [sys.executable, "-m", "azjax", "play", *args],
-        input=text,
-        capture_output=True,
-        env=ENVIRONMENT,
-        timeout=PATIENCE,
-        check=False,
-    )
-
-
-def test_a_game_in_a_pipe(tmp_path, capsys, monkeypatch):
+def test_a_game_in_a_pipe(patience, tmp_path, capsys):
     """Bytes that are not text are an invalid move; the last line needs no end."""
     path = tmp_path / "game.txt"
     lines = f"nonsense\nb2\nundo\na3\nsave {path}\nauto"
-    done = pipe(
-        b"\xff\xfe\x00\n" + lines.encode(), "tic_tac_toe", "--opponent", "random"
-    )
-    out = done.stdout.decode()
-    assert (done.returncode, done.stderr) == (0, WAITING)
+    status, output = answers_to(b"\xff\xfe\x00\n" + lines.encode(), *RANDOM)
+    out = output.decode()
+    assert (status, capsys.readouterr().err.encode()) == (0, WAITING)
     assert out.count("is no action of tic_tac_toe") == 2
     assert "'nonsense' is no action of tic_tac_toe" in out
     assert out.count("random plays") >= 4
     assert "the game is over" in out
-    monkeypatch.setattr("sys.stdin", io.StringIO("quit\n"))
-    cli.main(["play", "tic_tac_toe", "--opponent", "random", "--load", str(path)])
-    assert "human against random, 2 moves" in capsys.readouterr().out
-
-
-@pytest.mark.slow
-def test_a_closed_output_ends_the_program_without_an_error():
-    args = [sys.executable, "-m", "azjax", "play", "tic_tac_toe", "--opponent", "human"]
-    with subprocess.Popen(
-        args,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env=ENVIRONMENT,
-    ) as process:
-        assert process.stdin
-        assert process.stdout
-        assert process.stderr
-        process.stdout.readline()
-        process.stdout.close()
-        for _ in range(3):
-            process.stdin.write(b"help\n")
-        process.stdin.close()
-        assert process.wait(PATIENCE) == 141
-        assert process.stderr.read() == b"azjax: loading tic_tac_toe ...\n"
-
-
-def test_an_invalid_saved_game_is_refused_before_the_game(tmp_path, capsys):
-    path = tmp_path / "thesis.txt"
+    status, output = answers_to(b"quit\n", *RANDOM, "--load", str(path))
+    assert b"human against random, 2 moves" in output
     path.write_text("words")
-    with pytest.raises(SystemExit) as error:
-        cli.main(["play", "tic_tac_toe", "--opponent", "random", "--load", str(path)])
-    assert error.value.code == 2
+    assert answers_to(b"", *RANDOM, "--load", str(path)) == (2, b"")
     error_lines = capsys.readouterr().err.splitlines()
     assert error_lines[-1] == f"azjax: {path} is not a saved game of azjax"
+
+
+def test_a_closed_output_and_an_interrupt_have_a_status(patience, capsys, monkeypatch):
+    def close_output(to_program, from_program):
+        from_program.close()
+        to_program.write(b"help\n" * 3)
+        to_program.close()
+
+    assert run_with_front_end([*GAME, "human"], close_output) == 141
+    assert capsys.readouterr().err == "azjax: loading tic_tac_toe ...\n"
+
+    class Interrupted(io.StringIO):
+        def readline(self):
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr("sys.stdin", Interrupted())
+    with pytest.raises(SystemExit) as end:
+        cli.main([*GAME, "human"])
+    assert end.value.code == 130
