@@ -6,6 +6,7 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from untrained import untrained, untrained_shapes
 
 from azjax import games
 from azjax.networks import (
@@ -14,13 +15,13 @@ from azjax.networks import (
     NetworkConfig,
     Parts,
     PolicyHead,
-    Variables,
     predict,
 )
-from azjax.players import first_network
 from azjax.training import LearnerConfig
 from azjax.training.learner import (
-    _total_loss,
+    Gradient,
+    apply_gradient,
+    compute_gradient,
     head_losses,
     init_learner,
     learning_rate,
@@ -46,7 +47,7 @@ CONFIG = LearnerConfig(batch_size=32, learning_rate=1e-2, ema_decay=0.9)
 SMALL = NetworkConfig(
     trunk=DenseTrunkConfig(width=16, num_blocks=1, stem_channels=8, window=3)
 )
-NETWORK, FIRST = first_network(0, GAME, SMALL)
+NETWORK, FIRST = untrained(GAME, SMALL)
 
 
 @pytest.fixture(scope="module")
@@ -106,9 +107,7 @@ def fresh(optimizer=None):
 def test_losses_decrease_on_fixed_positions(update, data):
     learner, seen = fresh(), []
     for step in range(60):
-        learner, metrics = update(
-            learner, *data, jax.random.key(step), jnp.float32(0.1)
-        )
+        learner, metrics = update(learner, *data, jax.random.key(step), np.float32(0.1))
         seen.append(jax.device_get(metrics))
     assert seen[-1]["policy_loss"] < 0.8 * seen[0]["policy_loss"]
     assert seen[-1]["value_loss"] < 0.9 * seen[0]["value_loss"]
@@ -118,7 +117,7 @@ def test_losses_decrease_on_fixed_positions(update, data):
 
 def test_updates_are_deterministic(update, data):
     results = [
-        update(fresh(), *data, jax.random.key(0), jnp.float32(0.5)) for _ in range(2)
+        update(fresh(), *data, jax.random.key(0), np.float32(0.5)) for _ in range(2)
     ]
     jax.tree.map(np.testing.assert_array_equal, *results)
 
@@ -127,7 +126,7 @@ def test_averaged_weights_follow_the_trained_ones(update, data):
     learner = fresh()
     average = jax.tree.map(np.asarray, FIRST)
     for step in range(3):
-        learner, _ = update(learner, *data, jax.random.key(step), jnp.float32(0.1))
+        learner, _ = update(learner, *data, jax.random.key(step), np.float32(0.1))
         # The average follows quickly at first, so that the random initial weights are
         # forgotten.
         decay = min(CONFIG.ema_decay, (step + 1) / (step + 11))
@@ -148,7 +147,7 @@ def test_the_bytes_of_an_update_are_estimated(data):
     config = LearnerConfig(batch_size=2048)
     optimizer = make_optimizer(config)
     update = sampled_update(optimizer, config)
-    arguments = (fresh(optimizer), *data, jax.random.key(0), jnp.float32(0))
+    arguments = (fresh(optimizer), *data, jax.random.key(0), np.float32(0))
     used = update.lower(*arguments).compile().memory_analysis()
     said = update_bytes(
         GAME, NETWORK, FIRST, make_loss(config), batch_size=2048, auxiliary={}
@@ -185,7 +184,7 @@ def test_warmup_can_be_empty_or_the_whole_run(warmup_fraction):
 def updated(optimizer, gradients, params):
     """The first update, and the optimizer state after it."""
     state = optimizer.init(params)
-    return optimizer.update(gradients, state, params, progress=jnp.float32(0))
+    return optimizer.update(gradients, state, params, progress=np.float32(0))
 
 
 def test_weights_decay_and_biases_do_not():
@@ -210,15 +209,19 @@ def test_gradients_are_clipped_by_their_norm():
     jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5), *moments)
 
 
-def test_a_custom_optimizer_replaces_adamw(data):
-    optimizer = optax.sgd(0.0)  # it does not depend on the share of the run
-    update = sampled_update(optimizer, CONFIG)
-    learner, metrics = update(
-        fresh(optimizer), *data, jax.random.key(0), jnp.float32(0)
+def test_a_custom_optimizer_replaces_adamw():
+    optimizer = optax.sgd(0.5)  # it does not depend on the share of the run
+    ones = jax.tree.map(np.ones_like, FIRST.params)
+    gradient = Gradient(ones, FIRST.batch_stats, {})
+    update = jax.jit(functools.partial(apply_gradient, optimizer, 0.9))
+    learner, metrics = update(fresh(optimizer), np.float32(0), gradient)
+    jax.tree.map(
+        lambda after, first: np.testing.assert_array_equal(after, first - 0.5),
+        learner.variables,
+        jax.device_get(FIRST),
     )
-    jax.tree.map(np.testing.assert_array_equal, learner.variables.params, FIRST.params)
-    assert metrics["gradient_norm"] > 0
-    assert isinstance(learner.variables, Variables)
+    num_weights = sum(leaf.size for leaf in jax.tree.leaves(ones))
+    np.testing.assert_allclose(metrics["gradient_norm"], num_weights**0.5, rtol=1e-5)
 
 
 # Positions without a policy
@@ -257,15 +260,17 @@ def batch_of(has_policy):
 predict_all = jax.jit(predict, static_argnums=0)
 
 
-@functools.cache
-def loss_and_gradient(value_weight):
+@jax.jit
+def gradient_of(variables, batch, value_weight=1.0):
     loss = functools.partial(head_losses, value_weight=value_weight)
-    return jax.jit(
-        jax.value_and_grad(
-            lambda params, batch: _total_loss(
-                params, FIRST.batch_stats, NETWORK, batch, loss
-            )[0]
-        )
+    return compute_gradient(NETWORK, loss, variables, batch)
+
+
+def assert_close(found, expected):
+    jax.tree.map(
+        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6),
+        found,
+        expected,
     )
 
 
@@ -286,41 +291,27 @@ def policy_losses(batch):
     return np.array(losses)
 
 
-def test_the_policy_loss_is_the_mean_over_positions_with_a_policy():
+def test_only_positions_with_a_policy_target_have_a_policy_loss():
     has_policy = np.arange(16) % 4 == 0
     batch = batch_of(has_policy)
-    loss, _ = loss_and_gradient(0.0)(FIRST.params, batch)
-    assert float(loss) == pytest.approx(
-        policy_losses(batch)[has_policy].mean(), rel=1e-4
-    )
-
-
-def test_positions_without_a_policy_target_have_no_policy_gradient():
-    """Without the value loss, other positions do not change the gradient."""
-    has_policy = np.arange(16) % 4 == 0
-    batch = batch_of(has_policy)
+    gradient, _ = gradient_of(FIRST, batch, 0.0)
+    mean = policy_losses(batch)[has_policy].mean()
+    assert float(gradient.metrics["policy_loss"]) == pytest.approx(mean, rel=1e-4)
     # The other positions are replaced by those with a policy: the mean is the same.
+    # Without the value loss, they do not change the gradient.
     alone = jax.tree.map(lambda leaf: np.repeat(leaf[has_policy], 4, axis=0), batch)
-    results = [loss_and_gradient(0.0)(FIRST.params, each) for each in (batch, alone)]
     assert not FIRST.batch_stats, "positions would depend on one another"
-    jax.tree.map(
-        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-4, atol=1e-6), *results
-    )
+    assert_close(gradient.params, gradient_of(FIRST, alone, 0.0)[0].params)
+    # The value loss covers all positions.
+    value_loss = gradient.metrics["value_loss"]
+    full, _ = gradient_of(FIRST, batch_of(np.ones(16, bool)))
+    np.testing.assert_allclose(full.metrics["value_loss"], value_loss, rtol=1e-4)
 
 
-def test_the_value_loss_covers_all_positions():
-    with_all, with_some = (
-        loss_and_gradient(1.0)(FIRST.params, batch_of(np.arange(16) % step == 0))[0]
-        - loss_and_gradient(0.0)(FIRST.params, batch_of(np.arange(16) % step == 0))[0]
-        for step in (1, 4)
-    )
-    np.testing.assert_allclose(with_all, with_some, rtol=1e-4)
-
-
-def test_a_batch_without_policy_targets_has_a_finite_loss():
-    loss, gradient = loss_and_gradient(0.0)(FIRST.params, batch_of(np.zeros(16, bool)))
-    assert loss == 0
-    for leaf in jax.tree.leaves(gradient):
+def test_a_batch_without_policy_targets_has_no_policy_loss_and_gradient():
+    gradient, _ = gradient_of(FIRST, batch_of(np.zeros(16, bool)), 0.0)
+    assert gradient.metrics["policy_loss"] == 0
+    for leaf in jax.tree.leaves(gradient.params):
         np.testing.assert_array_equal(leaf, 0)
 
 
@@ -329,11 +320,12 @@ def test_an_update_without_policy_targets_is_finite(update, data):
     policy = jax.tree.map(jnp.zeros_like, replay.chunk.policy)
     replay = replay.replace(chunk=replay.chunk._replace(policy=policy))
     learner, metrics = update(
-        fresh(), replay, index, jax.random.key(0), jnp.float32(0.1)
+        fresh(), replay, index, jax.random.key(0), np.float32(0.1)
     )
     assert metrics["policy_loss"] == 0
     assert metrics["value_loss"] > 0
-    assert all(math.isfinite(leaf.sum()) for leaf in jax.tree.leaves(learner.variables))
+    leaves = jax.tree.leaves(jax.device_get(learner.variables))
+    assert all(np.isfinite(leaf).all() for leaf in leaves)
 
 
 # Weights and auxiliary heads
@@ -341,47 +333,55 @@ def test_an_update_without_policy_targets_is_finite(update, data):
 
 def test_the_loss_is_weighted_by_sample_weights():
     batch = batch_of(np.ones(16, bool))
-    loss = functools.partial(head_losses, value_weight=2.0)
-
-    @jax.jit
-    def total(batch):
-        return _total_loss(FIRST.params, FIRST.batch_stats, NETWORK, batch, loss)
-
     first, rest = np.arange(16) == 0, np.arange(16) > 0
-    totals, samples = [], []
-    for weight in (np.ones(16), 5.0 * first + rest):
-        sample = batch.sample._replace(weight=jnp.asarray(weight, jnp.float32))
-        value, (_, sample_loss, _) = total(batch._replace(sample=sample))
-        totals.append(float(value))
-        samples.append(np.asarray(sample_loss))
-    np.testing.assert_array_equal(*samples)
-    assert totals[0] == pytest.approx(samples[0].mean(), rel=1e-5)
-    assert totals[1] == pytest.approx(totals[0] + 4 * samples[0][0] / 16, rel=1e-5)
+    weights = np.float32([first + rest, 5 * first + rest, 16 * first])
+    (once, losses), (often, others), (alone, _) = (
+        gradient_of(
+            FIRST, batch._replace(sample=batch.sample._replace(weight=weight)), 2.0
+        )
+        for weight in weights
+    )
+    np.testing.assert_array_equal(losses, others)
+    # The gradient is the weighted mean of those of the positions.
+    expected = jax.tree.map(
+        lambda once, alone: np.asarray(once) + 4 / 16 * np.asarray(alone),
+        once.params,
+        alone.params,
+    )
+    assert_close(often.params, expected)
 
 
-def test_unfinished_games_have_no_auxiliary_gradient():
+def cells_parts(loss, weight=1.0):
     head = AuxiliaryHead(
         name="cells",
         make=lambda shape, rngs: PolicyHead(shape, 9, dtype=jnp.float32, rngs=rngs),
         target=lambda state, final_state: GAME.board(final_state).ravel() == 0,
-        loss=lambda outputs, targets: ((outputs - targets) ** 2).mean(axis=-1),
-        weight=0.5,
+        loss=loss,
+        weight=weight,
     )
-    parts = Parts(auxiliary=(head,))
-    network, variables = first_network(0, GAME, SMALL, parts)
+    return Parts(auxiliary=(head,))
+
+
+def test_unfinished_games_have_no_auxiliary_loss():
+    parts = cells_parts(lambda o, t: ((o - t) ** 2).mean(axis=-1), weight=0.5)
+    network, variables = untrained(GAME, SMALL, parts)
     has_ended = np.arange(16) % 4 == 0
-    batch = batch_of(np.zeros(16, bool))._replace(has_ended=jnp.asarray(has_ended))
+    batch = batch_of(np.zeros(16, bool))._replace(has_ended=has_ended)
     targets = np.zeros((16, 9), np.float32)
     targets[0] = 1
     batch = batch._replace(targets=batch.targets._replace(auxiliary={"cells": targets}))
     loss = make_loss(LearnerConfig(value_weight=0.0), parts)
-    value, (metrics, _, _) = jax.jit(_total_loss, static_argnums=(2, 4))(
-        variables.params, variables.batch_stats, network, batch, loss
-    )
-    outputs = predict_all(network, variables, batch.observation).auxiliary["cells"]
-    expected = ((outputs - targets) ** 2).mean(axis=-1)[has_ended].mean()
-    assert float(metrics["cells_loss"]) == pytest.approx(float(expected), rel=1e-5)
-    assert float(value) == pytest.approx(0.5 * float(expected), rel=1e-5)
+
+    @jax.jit
+    def compute(variables, batch):
+        outputs = predict(network, variables, batch.observation).auxiliary["cells"]
+        return outputs, compute_gradient(network, loss, variables, batch)
+
+    outputs, (gradient, losses) = jax.device_get(compute(variables, batch))
+    expected = np.where(has_ended, ((outputs - targets) ** 2).mean(axis=-1), 0)
+    np.testing.assert_allclose(losses, 0.5 * expected, rtol=1e-5)
+    mean = expected.sum() / has_ended.sum()
+    np.testing.assert_allclose(gradient.metrics["cells_loss"], mean, rtol=1e-5)
 
 
 @pytest.mark.parametrize(
@@ -390,23 +390,12 @@ def test_unfinished_games_have_no_auxiliary_gradient():
     ids=["scalar", "not reduced"],
 )
 def test_a_loss_must_be_one_number_for_each_position(loss):
-    head = AuxiliaryHead(
-        name="cells",
-        make=lambda shape, rngs: PolicyHead(shape, 9, dtype=jnp.float32, rngs=rngs),
-        target=lambda state, final_state: jnp.zeros(9),
-        loss=loss,
-    )
-    parts = Parts(auxiliary=(head,))
-    network, variables = first_network(0, GAME, SMALL, parts)
+    parts = cells_parts(loss)
+    network, variables = untrained_shapes(GAME, SMALL, parts)
     batch = batch_of(np.ones(16, bool))
-    targets = batch.targets._replace(auxiliary={"cells": jnp.zeros((16, 9))})
+    targets = batch.targets._replace(auxiliary={"cells": np.zeros((16, 9))})
+    compute = functools.partial(
+        compute_gradient, network, make_loss(LearnerConfig(), parts)
+    )
     with pytest.raises(ValueError, match=r"'cells' must be one number for each"):
-        jax.eval_shape(
-            lambda: _total_loss(
-                variables.params,
-                variables.batch_stats,
-                network,
-                batch._replace(targets=targets),
-                make_loss(LearnerConfig(), parts),
-            )
-        )
+        jax.eval_shape(compute, variables, batch._replace(targets=targets))
