@@ -6,6 +6,7 @@ import pytest
 
 from azjax import arena, games, players
 from azjax.arena.host_match import PATIENCE
+from azjax.games.host import first_state, legal_actions, next_state, rewards
 
 GAME = games.make("tic_tac_toe")
 KEY = jax.random.key(0)
@@ -37,7 +38,7 @@ class PlayerSession:
                 raise players.ForfeitError("the engine died")
             return players.MoveDecision(self.engine.how(moves))
         self.number += 1
-        return players.MoveDecision(int(GAME.legal_action_mask(state).argmax()))
+        return players.MoveDecision(legal_actions(GAME, state)[0])
 
     def close(self):
         self.engine.num_closed += 1
@@ -49,7 +50,7 @@ class Evaluating(Engine):
     def start_session(self, game, seed):
         session = super().start_session(game, seed)
         session.choose = lambda state, moves: players.MoveDecision(
-            int(GAME.legal_action_mask(state).argmax()),
+            legal_actions(GAME, state)[0],
             value=0.5 if len(moves) < 4 else None,
         )
         return session
@@ -66,13 +67,13 @@ def test_an_engine_plays_compiled_players_and_other_engines(opponent):
     assert result.forfeits == (0, 0)
     assert engine.num_sessions == engine.num_closed == 12
     for ended in result.game_records(("engine", "other")):
-        state = GAME.init()
+        state = first_state(GAME)
         for action in ended.moves:
-            assert GAME.legal_action_mask(state)[action]
+            assert action in legal_actions(GAME, state)
             assert not state.terminated
-            state = GAME.step(state, action)
+            state = next_state(GAME, state, action)
         assert state.terminated
-        assert GAME.rewards(state)[0] == ended.result
+        assert rewards(GAME, state)[0] == ended.result
 
 
 def test_an_engine_gets_all_moves_from_the_initial_position():

@@ -3,6 +3,7 @@ import pytest
 
 from azjax import games, players
 from azjax.arena import play_perfect_match, wilson_interval
+from azjax.games.host import legal_actions
 
 GAME = games.make("tic_tac_toe")
 
@@ -17,7 +18,7 @@ class Solver:
         return self
 
     def choose(self, state, moves):
-        action = int(GAME.legal_action_mask(state).argmax())
+        action = legal_actions(GAME, state)[0]
         return players.MoveDecision(action, value=self.values.get(len(moves)))
 
     def close(self):

@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from azjax import arena, games, players
+from azjax.games.host import legal_actions
 from azjax.players import NetworkPlayer, TrainedPlayer
 
 GAME = games.make("tic_tac_toe")
@@ -17,7 +18,7 @@ class Bad(TrainedPlayer):
     def player(self, simulations):
         assert simulations == SIMULATIONS
         known = players.load_run("pretrained", GAME)
-        return NetworkPlayer(GAME, known.network, known.variables, temperature=0.01)
+        return NetworkPlayer(GAME, known.network, known.variables)
 
 
 class SmallNumbers:
@@ -29,8 +30,7 @@ class SmallNumbers:
         return self
 
     def choose(self, state, moves):
-        mask = self.game.legal_action_mask(state)
-        return players.MoveDecision(int(mask.argmax()), value=1.0)
+        return players.MoveDecision(legal_actions(self.game, state)[0], value=1.0)
 
     def close(self):
         pass

@@ -98,8 +98,8 @@ def test_a_match_between_equals_plays_all_games():
         (RandomPlayer(GAME), RandomPlayer(GAME)),
         jax.random.key(0),
         arena.Sprt(-5, 5),
-        max_games=50,
-        games_a_look=20,
+        max_games=100,
+        games_a_look=40,
     )
     assert result.verdict == "undecided"
-    assert result.match.total.games == 50
+    assert result.match.total.games == 100
