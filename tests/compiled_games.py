@@ -10,10 +10,12 @@ import types
 import jax
 import numpy as np
 
-from azjax.games import make, stones
+from azjax.games import host, make, stones
 
-POSITION = ("step", "legal_action_mask", "observe", "rewards", "board")
-FUNCTIONS = (*POSITION, "evaluate", "score", "owners")
+FUNCTIONS = (
+    *("step", "legal_action_mask", "observe", "rewards", "board"),
+    *("evaluate", "score", "owners"),
+)
 
 
 @functools.cache
@@ -41,11 +43,20 @@ def play(game, texts, state=None):
     texts: legal moves in the game's notation, separated by spaces.
     state: the position before them, by default the first one.
     """
-    game = compiled(game)
-    state = game.init() if state is None else state
+    state = compiled(game).init() if state is None else state
     for text in texts.split():
-        state = game.step(state, np.int32(game.text_to_action(state, text)))
+        action = compiled(game).text_to_action(state, text)
+        state = host.next_state(game, state, action)
     return jax.device_get(state)
+
+
+def random_game(game, generator):
+    """Returns the actions of a random game, and its last position."""
+    state, actions = jax.device_get(compiled(game).init()), []
+    while not state.terminated:
+        actions.append(int(generator.choice(host.legal_actions(game, state))))
+        state = host.next_state(game, state, actions[-1])
+    return actions, state
 
 
 def board_of(picture):

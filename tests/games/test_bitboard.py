@@ -5,12 +5,14 @@ import pytest
 
 from azjax.games import bitboard
 
+# NumPy arrays and scalars are boards too, and need no compilation.
+
 
 def board_of(bits, num_words=2):
     words = [0] * num_words
     for bit in bits:
         words[bit // 32] |= 1 << bit % 32
-    return tuple(jnp.uint32(word) for word in words)
+    return tuple(np.uint32(word) for word in words)
 
 
 def bits_of(board):
@@ -22,33 +24,31 @@ def bits_of(board):
     }
 
 
-def test_an_empty_board_has_no_bits():
-    board = bitboard.empty(49)
-    assert len(board) == 2
-    assert not bitboard.has_any(board)
+def boards_of(lists):
+    """Returns up to 16 boards of 64 bits as arrays `[16]`, some of them repeated."""
+    words = zip(*map(board_of, lists), strict=True)
+    return tuple(np.resize(word, 16) for word in words)
 
 
-def test_a_constant_board_has_the_bits_of_its_cells():
+def test_empty_and_constant_boards_have_the_bits_of_their_cells():
+    assert bits_of(bitboard.empty(49)) == set()
+    assert len(bitboard.empty(49)) == 2
+    assert not bitboard.has_any(bitboard.empty(49))
     board = bitboard.constant(np.array([[0, 31], [32, 70]]), num_bits=100)
     assert len(board) == 4
     assert bits_of(board) == {0, 31, 32, 70}
 
 
-def test_a_union_has_the_bits_of_all_boards():
+def test_boards_are_combined_compared_and_counted_in_all_words():
     assert bits_of(bitboard.union(board_of([1]), board_of([40]))) == {1, 40}
-
-
-def test_an_intersection_has_the_bits_that_the_boards_share():
     assert bits_of(bitboard.intersection(board_of([1, 40]), board_of([40]))) == {40}
-
-
-def test_a_bit_in_the_high_word_counts_as_any():
+    board = bitboard.difference(board_of([1, 40, 41]), board_of([40, 3]))
+    assert bits_of(board) == {1, 41}
     assert bitboard.has_any(board_of([63]))
-
-
-def test_boards_that_differ_in_the_high_word_are_not_equal():
     assert bitboard.is_equal(board_of([3, 63]), board_of([3, 63]))
     assert not bitboard.is_equal(board_of([3, 63]), board_of([3, 62]))
+    counts = np.asarray(bitboard.count(boards_of([[0, 31, 32, 63], []])))
+    np.testing.assert_array_equal(counts[:2], [4, 0])
 
 
 @pytest.mark.parametrize("steps", [0, 1, -1, 7, -31, 31, 32, -32, 45, -45, 96, -100])
@@ -59,37 +59,22 @@ def test_shifting_moves_bits_across_words_and_drops_bits_at_the_ends(steps):
     assert bits_of(shifted) == {bit + steps for bit in bits if 0 <= bit + steps < 96}
 
 
-def test_a_difference_has_the_bits_of_the_first_board_alone():
-    board = bitboard.difference(board_of([1, 40, 41]), board_of([40, 3]))
-    assert bits_of(board) == {1, 41}
-
-
-def test_bits_are_counted_in_all_words():
-    assert bitboard.count(board_of([0, 31, 32, 63])) == 4
-    assert bitboard.count(board_of([])) == 0
-
-
 def test_a_single_bit_is_set_if_its_index_is_valid():
+    single = jax.jit(lambda bit: bitboard.single(bit, 70))
     for bit in (0, 31, 32, 69):
-        assert bits_of(bitboard.single(jnp.int32(bit), 70)) == {bit}
+        assert bits_of(single(np.int32(bit))) == {bit}
     for bit in (-1, -70, 70, 96, 2**31 - 1):
-        assert bits_of(bitboard.single(jnp.int32(bit), 70)) == set()
-
-
-def test_pieces_are_numbered_by_board():
-    cells = np.array([[2, 1], [33, 32]])
-    pieces = bitboard.pieces((board_of([1]), board_of([33])), cells)
-    assert pieces.dtype == jnp.int8
-    np.testing.assert_array_equal(pieces, [[-1, 0], [1, -1]])
+        assert bits_of(single(np.int32(bit))) == set()
 
 
 def test_the_cells_of_a_grid_are_counted_row_by_row():
     grid = bitboard.Grid(height=5, width=7)
+    cell = jax.jit(grid.cell)
     for action in range(35):
         row, column = divmod(action, 7)
-        assert bits_of(grid.cell(jnp.int32(action))) == {int(grid.cells[row, column])}
+        assert bits_of(cell(np.int32(action))) == {int(grid.cells[row, column])}
     for action in (-1, -8, 35, 40, 1000):
-        assert bits_of(grid.cell(jnp.int32(action))) == set()
+        assert bits_of(cell(np.int32(action))) == set()
 
 
 def test_shifts_do_not_wrap_around_rows():
@@ -99,33 +84,36 @@ def test_shifts_do_not_wrap_around_rows():
     assert len(bits_of(grid.full)) == 12
 
 
-@pytest.mark.parametrize("length", [1, 2, 3, 4, 5, 6])
 @pytest.mark.parametrize("step", [1, 7, 8, 9])
-def test_a_line_is_found_anywhere(length, step):
-    starts = range(0, 64 - step * (length - 1), 5)
-    lines = [[start + step * index for index in range(length)] for start in starts]
-    assert all(bitboard.has_line(board_of(line), length, (step,)) for line in lines)
+def test_a_line_is_found_anywhere(step):
+    for length in range(1, 7):
+        starts = range(0, 64 - step * (length - 1), 5)
+        lines = [[start + step * index for index in range(length)] for start in starts]
+        assert np.all(bitboard.has_line(boards_of(lines), length, (step,)))
 
 
-@pytest.mark.parametrize("length", [2, 3, 4, 5, 6])
-def test_a_line_without_one_cell_is_not_found(length):
-    line = [8 * index for index in range(length)]
-    for missing in line:
-        board = board_of(set(line) - {missing})
-        assert not bitboard.has_line(board, length, (1, 7, 8, 9))
+def test_a_line_without_one_cell_is_not_found():
+    for length in range(2, 7):
+        line = {8 * index for index in range(length)}
+        boards = boards_of([line - {missing} for missing in line])
+        assert not np.any(bitboard.has_line(boards, length, (1, 7, 8, 9)))
 
 
-def test_cells_are_set_where_the_board_has_bits():
-    cells = np.array([[0, 33], [31, 63]])
-    is_set = bitboard.cells_set(board_of([33, 31]), cells)
-    np.testing.assert_array_equal(is_set, [[False, True], [True, False]])
-
-
-def test_planes_show_one_board_after_the_other():
+def test_cells_planes_and_pieces_show_the_boards():
     cells = np.array([[2, 1], [33, 32]])
-    planes = bitboard.planes((board_of([1]), board_of([33, 2])), cells)
+
+    @jax.jit
+    def look(first, second):
+        pieces = bitboard.pieces((first, second), cells)
+        planes = bitboard.planes((first, second), cells)
+        return bitboard.cells_set(second, cells), planes, pieces
+
+    is_set, planes, pieces = look(board_of([1]), board_of([33, 2]))
+    np.testing.assert_array_equal(is_set, [[True, False], [True, False]])
     np.testing.assert_array_equal(planes[..., 0], [[False, True], [False, False]])
-    np.testing.assert_array_equal(planes[..., 1], [[True, False], [True, False]])
+    np.testing.assert_array_equal(planes[..., 1], is_set)
+    assert pieces.dtype == np.int8
+    np.testing.assert_array_equal(pieces, [[1, 0], [1, -1]])
 
 
 def test_boards_can_be_vmapped():
@@ -137,6 +125,9 @@ def test_boards_can_be_vmapped():
 def test_the_lead_in_open_lines_is_counted_line_by_line():
     grid = bitboard.Grid(5, 6)
     steps = (1, grid.stride - 1, grid.stride, grid.stride + 1)
+    lead_of = jax.jit(
+        lambda mine, theirs: bitboard.open_lines_lead(mine, theirs, grid.full, 3, steps)
+    )
     rng = np.random.default_rng(0)
     for _ in range(5):
         board = rng.choice([-1, 0, 1], size=(5, 6), p=[0.5, 0.25, 0.25])
@@ -155,5 +146,5 @@ def test_the_lead_in_open_lines_is_counted_line_by_line():
             bitboard.constant(grid.cells[board == player], grid.num_bits)
             for player in (0, 1)
         )
-        lead = bitboard.open_lines_lead(mine, theirs, grid.full, 3, steps)
+        lead = lead_of(mine, theirs)
         assert lead == pytest.approx(expected / (16 + abs(expected)))

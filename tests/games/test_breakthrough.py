@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 from compiled_games import bitboards, board_of, compiled, play, single
 
-from azjax.games import breakthrough, make
+from azjax.games import breakthrough, host, make
 
 GAME = compiled("breakthrough")
 CELLS = 8 * np.arange(8)[:, None] + np.arange(8)  # the bits of the cells
@@ -116,7 +116,7 @@ def test_reaching_the_last_row_or_capturing_all_wins(rows, player, move, rewards
 
 
 def test_an_illegal_move_loses_and_moves_no_piece():
-    after = GAME.step(GAME.init(), np.int32(0))
+    after = host.next_state(GAME, GAME.init(), 0)
     assert after.terminated
     np.testing.assert_array_equal(GAME.rewards(after), [-1, 1])
     assert picture(GAME, after) == picture(GAME, GAME.init())

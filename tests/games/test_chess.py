@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from compiled_games import compiled, play, stack
 
-from azjax.games import make
+from azjax.games import host, make
 
 GAME = compiled("chess")
 WITH_REPETITION = compiled("chess:repetition=True")
@@ -243,7 +243,7 @@ def test_the_limit_of_moves_is_a_draw():
 def test_an_illegal_move_loses():
     assert GAME.result_text(GAME.init()) == ""
     for action in 0, -1, GAME.num_actions, 73 * 52 + 16:
-        state = GAME.step(GAME.init(), np.int32(action))
+        state = host.next_state(GAME, GAME.init(), action)
         assert state.terminated
         np.testing.assert_array_equal(GAME.rewards(state), BLACK_WINS)
         assert GAME.result_text(state) == ""
@@ -256,7 +256,7 @@ def test_step_accepts_exactly_the_legal_moves():
     # All moves of own pieces, and one way to move from each other square.
     actions = np.arange(GAME.num_actions, dtype=np.int32).reshape(64, 73)
     actions = [*actions[own.ravel()].ravel(), *actions[~own.ravel(), 8]]
-    ends = [bool(GAME.step(state, action).terminated) for action in actions]
+    ends = [bool(host.next_state(GAME, state, action).terminated) for action in actions]
     np.testing.assert_array_equal(ends, ~legal[actions])
     assert legal[actions].sum() == legal.sum() == 48
 

@@ -144,5 +144,5 @@ def test_actions_of_cells_start_where_the_observation_shows_it(name):
         else:
             num_own = {"chess": 6}.get(name, 1)
             assert seen[placed, :num_own].any(axis=-1).all()
-        state = game.step(state, generator.choice(actions).astype(np.int32))
+        state = host.next_state(game, state, generator.choice(actions))
     assert num_starts > 15 or name == "connect_four"

@@ -1,3 +1,4 @@
+import collections
 import dataclasses
 import functools
 import inspect
@@ -8,17 +9,27 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from compiled_games import compiled, single, stack
 
-from azjax.games import VectorEnv, make, random_action
+from azjax.games import VectorEnv, host, make, random_action
 
-TIC_TAC_TOE = make("tic_tac_toe")
-CONNECT_FOUR = make("connect_four")
+TIC_TAC_TOE = compiled("tic_tac_toe")
+CONNECT_FOUR = compiled("connect_four")
 FIRST_PLAYER_WINS = [0, 3, 1, 4, 2]  # the top row
+PAIR = VectorEnv(TIC_TAC_TOE, 2)
+WITH_RANDOM_MOVES = VectorEnv(CONNECT_FOUR, 16, random_moves=3)
+
+
+traces = collections.Counter()  # of the steps of environments
 
 
 @functools.cache
 def compiled_env(vector_env, donate):
-    step = jax.jit(vector_env.step, donate_argnums=0 if donate else ())
+    def step(env_state, action):
+        traces[vector_env, donate] += 1
+        return vector_env.step(env_state, action)
+
+    step = jax.jit(step, donate_argnums=0 if donate else ())
     return jax.jit(vector_env.reset), step
 
 
@@ -30,7 +41,7 @@ def play(vector_env, actions, seed=0, donate=False):
     for action in actions:
         env_state, time_step = step(env_state, np.array(action, np.int32))
         time_steps.append(time_step)
-    return jax.tree.map(lambda *leaves: np.stack(leaves), *time_steps)
+    return stack(time_steps)
 
 
 @functools.cache
@@ -53,21 +64,18 @@ def random_player(vector_env, num_steps):
 
 def play_at_random(vector_env, num_steps, seed=0):
     """Returns the time steps `[num_steps]`, and that of the reset."""
-    games = random_player(vector_env, num_steps)(jax.random.key(seed))
-    return jax.tree.map(np.asarray, games)
+    return jax.device_get(random_player(vector_env, num_steps)(jax.random.key(seed)))
 
 
 def test_a_reset_returns_the_initial_position_of_every_game():
-    reset = jax.jit(VectorEnv(CONNECT_FOUR, 3).reset)
-    _, time_step = jax.device_get(reset(jax.random.key(0)))
-    first = CONNECT_FOUR.init()
-    assert time_step.observation.shape == (3, 6, 7, 2)
-    np.testing.assert_array_equal(time_step.observation[2], CONNECT_FOUR.observe(first))
+    _, time_step = play_at_random(VectorEnv(CONNECT_FOUR, 8), 60)
+    first = CONNECT_FOUR.observe(CONNECT_FOUR.init())
+    assert time_step.observation.shape == (8, 6, 7, 2)
+    np.testing.assert_array_equal(time_step.observation[2], first)
     assert time_step.legal_action_mask.all()
-    assert time_step.current_player.tolist() == [0, 0, 0]
-    assert not time_step.terminated.any()
-    assert not time_step.reward.any()
-    assert not time_step.episode_length.any()
+    assert time_step.current_player.tolist() == [0] * 8
+    for leaf in (time_step.terminated, time_step.reward, time_step.episode_length):
+        assert not leaf.any()
 
 
 def test_a_step_has_the_documented_shapes_and_dtypes():
@@ -89,19 +97,14 @@ def test_a_step_has_the_documented_shapes_and_dtypes():
 
 def test_a_game_is_played_by_its_rules():
     actions = [[a, 8 - a] for a in FIRST_PLAYER_WINS[:4]]
-    time_steps = play(VectorEnv(TIC_TAC_TOE, 2), actions)
-
-    @jax.jit
-    def step(state, action):
-        state = TIC_TAC_TOE.step(state, action)
-        return state, TIC_TAC_TOE.observe(state), TIC_TAC_TOE.legal_action_mask(state)
-
+    time_steps = play(PAIR, actions)
     state = TIC_TAC_TOE.init()
     for move, (action, _) in enumerate(actions):
-        state, observation, legal_action_mask = step(state, np.int32(action))
+        state = host.next_state(TIC_TAC_TOE, state, action)
         shown = jax.tree.map(lambda leaf, t=move + 1: leaf[t, 0], time_steps)
-        np.testing.assert_array_equal(shown.observation, observation)
-        np.testing.assert_array_equal(shown.legal_action_mask, legal_action_mask)
+        np.testing.assert_array_equal(shown.observation, TIC_TAC_TOE.observe(state))
+        legal = TIC_TAC_TOE.legal_action_mask(state)
+        np.testing.assert_array_equal(shown.legal_action_mask, legal)
         assert shown.current_player == state.current_player
         assert shown.episode_length == move + 1
         chex.assert_trees_all_equal(shown.next_state, state)
@@ -109,7 +112,7 @@ def test_a_game_is_played_by_its_rules():
 
 def test_the_last_step_of_a_game_has_its_result_and_the_next_games_position():
     actions = [[a, 8 - a] for a in FIRST_PLAYER_WINS[:4]] + [[2, 0]]
-    last = jax.tree.map(lambda leaf: leaf[-1], play(VectorEnv(TIC_TAC_TOE, 2), actions))
+    last = jax.tree.map(lambda leaf: leaf[-1], play(PAIR, actions))
     # The second game continues: its mirrored moves were 8 5 7 4, now 0.
     assert last.terminated.tolist() == [True, False]
     assert last.reward.tolist() == [[1, -1], [0, 0]]
@@ -118,21 +121,17 @@ def test_the_last_step_of_a_game_has_its_result_and_the_next_games_position():
     assert last.current_player.tolist() == [0, 1]
     assert not last.observation[0].any()
     assert last.legal_action_mask[0].all()
-    ended = jax.tree.map(lambda leaf: jnp.asarray(leaf[0]), last.next_state)
-    assert TIC_TAC_TOE.board(ended).tolist() == [[0, 0, 0], [1, 1, -1], [-1, -1, -1]]
+    board = np.asarray(TIC_TAC_TOE.board(single(last.next_state)))
+    assert board.tolist() == [[0, 0, 0], [1, 1, -1], [-1, -1, -1]]
 
 
-def test_rewards_are_zero_until_a_game_ends():
+def test_rewards_and_the_step_count_are_those_of_each_game():
     time_steps, _ = play_at_random(VectorEnv(CONNECT_FOUR, 8), 60)
     ends = time_steps.terminated
     assert ends.sum() > 8
     assert not time_steps.reward[~ends].any()
     assert (time_steps.reward.sum(axis=-1) == 0).all()
-
-
-def test_the_step_count_restarts_with_each_game():
-    time_steps, _ = play_at_random(VectorEnv(CONNECT_FOUR, 8), 60)
-    ended_before = np.pad(time_steps.terminated, ((1, 0), (0, 0)))[:-1]
+    ended_before = np.pad(ends, ((1, 0), (0, 0)))[:-1]
     expected = np.zeros(8, int)
     for length, is_new in zip(time_steps.episode_length, ended_before, strict=True):
         expected = np.where(is_new, 1, expected + 1)
@@ -141,45 +140,33 @@ def test_the_step_count_restarts_with_each_game():
 
 @pytest.mark.parametrize("action", [-1, 9, 4])
 def test_an_illegal_action_loses_the_game(action):
-    time_steps = play(VectorEnv(TIC_TAC_TOE, 1), [[4], [action]])
-    assert time_steps.terminated[-1].tolist() == [True]
-    assert time_steps.reward[-1].tolist() == [[1, -1]]
+    time_steps = play(PAIR, [[4, 4], [action, 0]])
+    assert time_steps.terminated[-1].tolist() == [True, False]
+    assert time_steps.reward[-1].tolist() == [[1, -1], [0, 0]]
 
 
-def test_every_game_starts_with_the_given_number_of_random_moves():
-    vector_env = VectorEnv(CONNECT_FOUR, 16, random_moves=3)
-    time_steps, first = play_at_random(vector_env, 80)
-    assert (first.observation.sum(axis=(1, 2, 3)) == 3).all()
-    assert (first.current_player == 1).all()
-    after_ends = time_steps.observation[time_steps.terminated]
-    assert len(after_ends) > 16
-    assert (after_ends.sum(axis=(1, 2, 3)) == 3).all()
-
-
-def test_random_openings_differ_between_games():
-    vector_env = VectorEnv(CONNECT_FOUR, 16, random_moves=3)
-    time_steps, first = play_at_random(vector_env, 80)
+def test_every_game_starts_with_the_given_number_of_random_legal_moves():
+    time_steps, first = play_at_random(WITH_RANDOM_MOVES, 80)
     later = time_steps.observation[time_steps.terminated]
-    assert len(np.unique(first.observation, axis=0)) > 8
-    assert len(np.unique(later, axis=0)) > 8
+    assert len(later) > 16
+    assert (first.current_player == 1).all()
+    for observations in first.observation, later:
+        assert (observations.sum(axis=(1, 2, 3)) == 3).all()
+        # The openings differ between games.
+        assert len(np.unique(observations, axis=0)) > 8
+        # No empty cell is below a disc.
+        occupied = observations.any(axis=-1)
+        assert (occupied[:, 1:] >= occupied[:, :-1]).all()
 
 
-def test_the_same_key_gives_the_same_games():
-    vector_env = VectorEnv(CONNECT_FOUR, 16, random_moves=3)
-    games, again = (play_at_random(vector_env, 80) for _ in range(2))
+def test_the_key_determines_the_random_moves_and_nothing_else():
+    games, again = (play_at_random(WITH_RANDOM_MOVES, 80) for _ in range(2))
     chex.assert_trees_all_equal(games, again)
-
-
-def test_another_key_gives_other_openings():
-    vector_env = VectorEnv(CONNECT_FOUR, 16, random_moves=3)
-    _, first = play_at_random(vector_env, 80)
-    _, other = play_at_random(vector_env, 80, seed=1)
-    assert (first.observation != other.observation).any()
-
-
-def test_without_random_moves_the_key_has_no_effect():
-    vector_env = VectorEnv(CONNECT_FOUR, 8)
-    games, other = (play_at_random(vector_env, 60, seed) for seed in range(2))
+    _, other = play_at_random(WITH_RANDOM_MOVES, 80, seed=1)
+    assert (games[1].observation != other.observation).any()
+    games, other = (
+        play_at_random(VectorEnv(CONNECT_FOUR, 8), 60, seed) for seed in range(2)
+    )
     chex.assert_trees_all_equal(games, other)
 
 
@@ -195,33 +182,29 @@ def test_no_game_is_over_after_its_random_moves():
     assert (moves >= 5).any()
 
 
-def test_the_random_moves_are_legal():
-    _, first = play_at_random(VectorEnv(CONNECT_FOUR, 16, random_moves=3), 80)
-    occupied = first.observation.any(axis=-1)
-    assert (occupied[:, 1:] >= occupied[:, :-1]).all()  # no empty cell is below a disc
-
-
-@pytest.mark.parametrize("random_moves", [0, 2])
-def test_a_step_compiles_once(random_moves):
-    vector_env = VectorEnv(TIC_TAC_TOE, 2, random_moves)
-    step = jax.jit(vector_env.step)
-    env_state, _ = jax.jit(vector_env.reset)(jax.random.key(0))
-    for _ in range(3):
-        env_state, _ = step(env_state, jnp.zeros(2, jnp.int32))
-    assert step._cache_size() == 1
-
-
-def test_games_can_be_donated_and_time_steps_remain_valid():
+def test_a_step_compiles_once_and_games_can_be_donated():
     vector_env = VectorEnv(TIC_TAC_TOE, 2, random_moves=1)
     actions = [[0, 1], [4, 5], [8, 0]]
     kept = play(vector_env, actions)
     chex.assert_trees_all_equal(play(vector_env, actions, donate=True), kept)
+    play(PAIR, actions)
+    assert set(traces.values()) == {1}
 
 
 def test_no_key_is_used_twice():
     vector_env = VectorEnv(TIC_TAC_TOE, 2, random_moves=1)
+
+    def run(rng_key):
+        env_state, _ = vector_env.reset(rng_key)
+        return vector_env.step(env_state, np.zeros(2, np.int32))[1].reward
+
+    def reuse(rng_key):
+        return run(rng_key) + run(rng_key)
+
     with jax.debug_key_reuse(True):
-        play_at_random(vector_env, 3)
+        jax.jit(run)(jax.random.key(0))
+        with pytest.raises(jax.errors.KeyReuseError):
+            jax.jit(reuse)(jax.random.key(0))
 
 
 def test_an_environment_can_be_a_static_argument():
@@ -230,22 +213,16 @@ def test_an_environment_can_be_a_static_argument():
     assert dataclasses.replace(VectorEnv(TIC_TAC_TOE, 2), num_envs=3).num_envs == 3
 
 
-@pytest.mark.parametrize("num_envs", [0, -1, 2.0, True, "2"])
-def test_a_wrong_number_of_games_is_refused(num_envs):
-    with pytest.raises(ValueError, match=f"num_envs must be an int >= 1: {num_envs!r}"):
-        VectorEnv(TIC_TAC_TOE, num_envs)
-
-
-@pytest.mark.parametrize("random_moves", [-1, 9, 1.0, True])
-def test_a_wrong_number_of_random_moves_is_refused(random_moves):
-    with pytest.raises(ValueError, match=f"from 0 to 8: {random_moves!r}"):
-        VectorEnv(TIC_TAC_TOE, 2, random_moves)
-
-
-@pytest.mark.parametrize("game", ["tic_tac_toe", type(TIC_TAC_TOE), None])
-def test_an_argument_that_is_not_a_game_is_refused(game):
-    with pytest.raises(ValueError, match=f"game must be a Game.*: {game!r}"):
-        VectorEnv(game, 2)
+def test_wrong_arguments_are_refused():
+    for number in 0, -1, 2.0, True, "2":
+        with pytest.raises(ValueError, match=f"envs must be an int >= 1: {number!r}"):
+            VectorEnv(TIC_TAC_TOE, number)
+    for number in -1, 9, 1.0, True:
+        with pytest.raises(ValueError, match=f"from 0 to 8: {number!r}"):
+            VectorEnv(TIC_TAC_TOE, 2, number)
+    for game in "tic_tac_toe", type(TIC_TAC_TOE), None:
+        with pytest.raises(ValueError, match=f"game must be a Game.*: {game!r}"):
+            VectorEnv(game, 2)
 
 
 @pytest.mark.parametrize(
@@ -259,11 +236,10 @@ def test_an_argument_that_is_not_a_game_is_refused(game):
     ],
 )
 def test_actions_of_another_shape_or_dtype_are_refused(action, found):
-    vector_env = VectorEnv(TIC_TAC_TOE, 2)
-    env_state, _ = jax.eval_shape(vector_env.reset, jax.random.key(0))
+    env_state, _ = jax.eval_shape(PAIR.reset, jax.random.key(0))
     message = re.escape(f"action must be [2] integers, one for each game: {found}")
     with pytest.raises(ValueError, match=message):
-        jax.eval_shape(vector_env.step, env_state, jnp.array(action))
+        jax.eval_shape(PAIR.step, env_state, np.array(action))
 
 
 def test_the_example_in_the_documentation_runs(capsys):

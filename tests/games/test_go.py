@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from compiled_games import batched, bitboards, board_of, compiled, play, single
 
-from azjax.games import go, make
+from azjax.games import go, host, make
 
 GAME = compiled("go:5,0.5")
 WITH_SUPERKO = compiled("go:5,0.5,superko=True")
@@ -118,7 +118,7 @@ def test_a_ko_cannot_be_recaptured_immediately():
     state = play(GAME, KO)
     assert rows(state)[2] == "X.XO."
     assert not is_legal("b3", state)
-    lost = GAME.step(state, point("b3"))
+    lost = host.next_state(GAME, state, point("b3"))
     assert lost.terminated
     np.testing.assert_array_equal(GAME.rewards(lost), [1, -1])
     for threat in "e5 d5", "pass d5", "e5 pass":
@@ -133,7 +133,7 @@ def test_superko_forbids_repeating_an_earlier_board():
     without = np.asarray(GAME.legal_action_mask(play(GAME, SEND_TWO)))
     assert np.flatnonzero(mask != without).tolist() == [point("b1")]
     assert without[point("b1")]
-    lost = WITH_SUPERKO.step(state, point("b1"))
+    lost = host.next_state(WITH_SUPERKO, state, point("b1"))
     assert lost.terminated
     np.testing.assert_array_equal(WITH_SUPERKO.rewards(lost), [1, -1])
     passed = play(WITH_SUPERKO, "a1 pass b1 pass c1 pass")
@@ -184,12 +184,12 @@ def test_komi_decides_and_whole_numbers_make_draws(komi, rewards, result_text):
     # The komi does not change the moves.
     game, state = compiled(go.Go(3, komi)), play(SMALL, "b2 pass")
     assert game.result_text(state) == ""
-    state = game.step(state, np.int32(9))
+    state = host.next_state(game, state, 9)
     assert game.result_text(state) == result_text
     np.testing.assert_array_equal(game.score(state), [9, komi])
     np.testing.assert_array_equal(game.rewards(state), rewards)
     # White has all points, and a negative komi helps Black.
-    state = game.step(play(SMALL, "pass b2 pass"), np.int32(9))
+    state = host.next_state(game, play(SMALL, "pass b2 pass"), 9)
     assert np.asarray(game.rewards(state))[0] == np.sign(-9 - komi)
 
 
@@ -246,7 +246,7 @@ def test_liberties_are_counted_at_all_places(size):
     np.testing.assert_array_equal(legal[:num_pairs], empty[:num_pairs])
     np.testing.assert_array_equal(legal[num_pairs:], False)
     state = single(positions(game, captured[None], player=1))
-    after = compiled(game).step(state, np.int32(0))
+    after = host.next_state(game, state, 0)
     assert not after.forfeited
     assert (np.asarray(compiled(game).board(after)) != 0).all()
 

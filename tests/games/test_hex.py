@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from compiled_games import batched, board_of, compiled, play, positions, single
 
-from azjax.games import bitboard, make
+from azjax.games import bitboard, host, make
 
 
 def states(boards, player):
@@ -159,7 +159,7 @@ def test_a_swap_is_the_first_move_of_player_1_only():
     for moves in "", "a1 b1", "a1 swap", "a1 swap c3", "a1 b1 c1":
         state = play(game, moves)
         assert not game.legal_action_mask(state)[25]
-        lost = game.step(state, np.int32(25))
+        lost = host.next_state(game, state, 25)
         assert lost.terminated
         assert np.asarray(game.rewards(lost))[state.current_player] == -1
     with pytest.raises(ValueError, match="'swap' is not legal here; legal: a1 b1"):

@@ -1,26 +1,32 @@
+import functools
 import io
 
 import chess.pgn
-import jax
+import numpy as np
 import pytest
+from compiled_games import compiled, random_game
 
-from azjax import arena, games
-from azjax.games import GameRecord
+from azjax.games import GameRecord, host
+from azjax.games.chess.notation import move_text
 from azjax.games.chess.scores import expected_result
-from azjax.games.host import first_state, next_state
-from azjax.players import RandomPlayer
 
-CHESS = games.make("chess")
+CHESS = compiled("chess")
+
+
+NAMES = ("gtp:gnugo --level 1", 'a "player" [x\\y]')
+
+
+@functools.cache
+def actions_of(player):
+    """Returns the actions of a player by their texts."""
+    no_pawns = np.zeros((8, 8), bool)
+    return {move_text(a, player, no_pawns): a for a in range(CHESS.num_actions)}
 
 
 def record(moves, result=0, fault="", opening_moves=0):
     """Returns the record of a game from its moves in the notation of the game."""
-    state, actions = first_state(CHESS), []
-    for text in moves.split():
-        actions.append(CHESS.text_to_action(state, text))
-        state = next_state(CHESS, state, actions[-1])
-    names = ("gtp:gnugo --level 1", 'a "player" [x\\y]')
-    return GameRecord(names, actions, result, fault, opening_moves)
+    actions = [actions_of(n % 2)[text] for n, text in enumerate(moves.split())]
+    return GameRecord(NAMES, actions, result, fault, opening_moves)
 
 
 def read_pgn(text):
@@ -33,22 +39,19 @@ def read_pgn(text):
 
 @pytest.mark.slow
 def test_another_program_reads_the_same_games():
-    player = RandomPlayer(CHESS)
-    match = arena.play_match(CHESS, player, player, jax.random.key(0), 6)
-    records = match.game_records(("random", "gtp:x --level 1"))
-    found = read_pgn(CHESS.record_format.write(CHESS, records))
-    assert len(found) == len(records)
-    for read, written in zip(found, records, strict=True):
-        moves = [move.uci() for move in read.mainline_moves()]
-        state, texts = first_state(CHESS), []
-        for action in written.moves:
+    generator, results = np.random.default_rng(0), {1: "1-0", 0: "1/2-1/2", -1: "0-1"}
+    for _ in range(6):
+        actions, end = random_game(CHESS, generator)
+        result = int(np.asarray(CHESS.rewards(end))[0])
+        written = GameRecord(NAMES, actions, result, "")
+        (read,) = read_pgn(CHESS.record_format.write(CHESS, [written]))
+        state, texts = CHESS.init(), []
+        for action in actions:
             texts.append(CHESS.action_to_text(state, action))
-            state = next_state(CHESS, state, action)
-        assert moves == texts
-        assert read.headers["White"] == written.names[0]
-        assert read.headers["Black"] == written.names[1]
-        results = {1: "1-0", 0: "1/2-1/2", -1: "0-1"}
-        assert read.headers["Result"] == results[written.result]
+            state = host.next_state(CHESS, state, action)
+        assert [move.uci() for move in read.mainline_moves()] == texts
+        assert (read.headers["White"], read.headers["Black"]) == NAMES
+        assert read.headers["Result"] == results[result]
 
 
 @pytest.mark.parametrize(
@@ -95,10 +98,9 @@ def test_evaluations_are_written_and_read():
 
 
 def test_comments_are_not_broken():
-    moves = "g1f3 g8f6 f3g1 f6g8 " * 10
+    written = record("g1f3 g8f6 f3g1 f6g8 " * 10)._replace(values=[0.25] * 40)
     for opening_moves in range(1, 11):
-        written = record(moves, opening_moves=opening_moves)
-        written = written._replace(values=[0.25] * 40)
+        written = written._replace(opening_moves=opening_moves)
         text = CHESS.record_format.write(CHESS, [written])
         assert text.count("[%eval 0.89]") == 40
         assert "the moves so far were made at random}" in text

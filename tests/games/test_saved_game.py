@@ -34,9 +34,9 @@ def read(tmp_path):
     [
         ("tic_tac_toe", ["b2", "a3"]),
         ("connect_four", ["4", "4", "1"]),
-        ("go:size=5,komi=6.5", ["c3", "pass", "a1"]),
+        ("go:5,komi=6.5", ["c3", "pass", "a1"]),
         ("hex:4,swap=true", ["b2", "swap", "c3"]),
-        ("chess", ["e2e4", "e7e5", "g1f3"]),
+        ("breakthrough:5,width=4", ["a2b3", "a4b3", "c2b3"]),
     ],
 )
 def test_a_saved_game_can_be_loaded(tmp_path, spec, moves):
@@ -121,16 +121,11 @@ def test_a_damaged_file_is_refused_with_the_reason(read, tmp_path, old, new, say
     assert "\n" not in str(error.value)
 
 
-@pytest.mark.parametrize("length", range(0, len(WHOLE), 7))
-def test_a_file_cut_short_is_refused(read, length):
-    with pytest.raises(ValueError, match=r"game\.txt"):
-        read(WHOLE[:length])
-
-
-@pytest.mark.parametrize("content", [b"", b"\xff\xfe\x00", b"azjax game 1\n\xff\xff"])
-def test_bytes_that_are_not_text_are_refused(read, content):
-    with pytest.raises(ValueError, match=r"game\.txt"):
-        read(content)
+def test_a_file_cut_short_or_of_bytes_that_are_no_text_is_refused(read):
+    short = [WHOLE[:length] for length in range(0, len(WHOLE), 7)]
+    for content in *short, b"", b"\xff\xfe\x00", b"azjax game 1\n\xff\xff":
+        with pytest.raises(ValueError, match=r"game\.txt"):
+            read(content)
 
 
 def test_a_huge_file_is_refused(read):

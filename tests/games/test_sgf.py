@@ -1,25 +1,20 @@
 import json
 import re
 
-import jax
 import numpy as np
+from compiled_games import compiled, random_game
 
-from azjax import arena, games
 from azjax.games import GameRecord
 from azjax.games.game_record import to_json_lines
-from azjax.games.host import first_state, next_state
-from azjax.players import RandomPlayer
 
-GO = games.make("go:5")
+GO = compiled("go:5")
 NAMES = ("gtp:gnugo --level 1", 'a "player" [x\\y]')
 
 
 def record(moves, result=0, fault="", opening_moves=0):
     """Returns the record of a game from its moves in the notation of the game."""
-    state, actions = first_state(GO), []
-    for text in moves.split():
-        actions.append(GO.text_to_action(state, text))
-        state = next_state(GO, state, actions[-1])
+    points = [f"{column}{row}" for row in range(5, 0, -1) for column in "abcde"]
+    actions = [[*points, "pass"].index(move) for move in moves.split()]
     return GameRecord(NAMES, actions, result, fault, opening_moves)
 
 
@@ -33,7 +28,7 @@ def test_a_game_is_one_tree():
 
 
 def test_a_forfeit_is_the_result_and_a_comment():
-    ended = record("a1", result=-1, fault="hung [x]")
+    ended = record("a1 b1", result=-1, fault="hung [x]")
     assert "RE[W+F]GC[hung [x\\]]" in GO.record_format.write(GO, [ended])
     (line,) = to_json_lines(GO, [ended]).splitlines()
     assert json.loads(line)["forfeit"] == "hung [x]"
@@ -49,16 +44,14 @@ def test_resignation_is_the_result_and_random_moves_a_comment():
 
 
 def test_margins_are_those_of_the_final_positions():
-    score = jax.jit(GO.score)
-    player = RandomPlayer(GO)
-    match = arena.play_match(GO, player, player, jax.random.key(0), 8)
-    records = match.game_records(NAMES)
-    trees = GO.record_format.write(GO, records).split("(;FF")[1:]
-    for tree, written in zip(trees, records, strict=True):
-        state = first_state(GO)
-        for action in written.moves:
-            state = next_state(GO, state, action)
-        black, white = np.asarray(score(state))
+    generator, records, results = np.random.default_rng(0), [], []
+    for _ in range(8):
+        actions, end = random_game(GO, generator)
+        black, white = np.asarray(GO.score(end))
         winner = "B" if black > white else "W"
-        assert f"RE[{winner}+{abs(black - white):g}]" in tree
+        results.append(f"RE[{winner}+{abs(black - white):g}]")
+        records.append(GameRecord(NAMES, actions, 1 if winner == "B" else -1, ""))
+    trees = GO.record_format.write(GO, records).split("(;FF")[1:]
+    for tree, written, result in zip(trees, records, results, strict=True):
+        assert result in tree
         assert len(re.findall(r";[BW]\[", tree)) == len(written.moves)
