@@ -3,10 +3,10 @@ from collections import Counter
 
 import jax
 import pytest
+from untrained import untrained_shapes
 
 from azjax import games
 from azjax.devices import Product
-from azjax.players import first_network
 from azjax.training import SelfPlayConfig, preset
 from azjax.training.estimates import (
     LAUNCH_SECONDS,
@@ -51,7 +51,7 @@ def test_work_counts_evaluations_and_updates_per_position():
 
 def test_network_flops_match_its_trace():
     game = games.make(CONFIG.game)
-    network, variables = first_network(0, game, CONFIG.network)
+    network, variables = untrained_shapes(game, CONFIG.network)
     share = jax.ShapeDtypeStruct((2, 2), "float32")
     gradient = Phase("gradient", jax.jit(lambda x: x @ x), (share,), (), 1)
     found = work(CONFIG, game, network, variables, gradient=gradient)
@@ -68,7 +68,7 @@ def test_network_flops_match_its_trace():
 @pytest.mark.parametrize(("fraction", "played"), [(0.25, 0.75), (1.0, 0.0)])
 def test_stored_games_need_no_evaluations(fraction, played):
     game = games.make(CONFIG.game)
-    network, variables = first_network(0, game, CONFIG.network)
+    network, variables = untrained_shapes(game, CONFIG.network)
     share = jax.ShapeDtypeStruct((2, 2), "float32")
     gradient = Phase("gradient", jax.jit(lambda x: x @ x), (share,), (), 1)
     config = dataclasses.replace(

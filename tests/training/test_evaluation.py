@@ -2,10 +2,12 @@ import dataclasses
 
 import jax
 import pytest
+from flax import struct
+from untrained import untrained
 
 from azjax import games
-from azjax.networks import DenseTrunkConfig, NetworkConfig
-from azjax.players import TrainedPlayer, first_network
+from azjax.networks import ConvTrunkConfig, NetworkConfig
+from azjax.players import TrainedPlayer
 from azjax.search import GumbelConfig
 from azjax.training import EvaluationConfig, TrainConfig, train
 from azjax.training import evaluation as module
@@ -13,12 +15,11 @@ from azjax.training.evaluation import Evaluator
 from azjax.training.loop import named_players
 
 GAME = games.make("tic_tac_toe")
-NETWORK = NetworkConfig(
-    trunk=DenseTrunkConfig(width=16, num_blocks=1, stem_channels=8, window=3)
-)
+NETWORK = NetworkConfig(trunk=ConvTrunkConfig(num_blocks=0, channels=4))
 CONFIG = TrainConfig(
     game="tic_tac_toe",
     iterations=1,
+    network=NETWORK,
     evaluation=EvaluationConfig(num_positions=50, num_simulations=2, num_games=4),
 )
 RATES = ("network_mistakes", "search_mistakes")
@@ -26,7 +27,7 @@ RATES = ("network_mistakes", "search_mistakes")
 
 @pytest.fixture(scope="module")
 def graded():
-    network, variables = first_network(0, GAME, NETWORK)
+    network, variables = untrained(GAME, NETWORK)
     trained = TrainedPlayer(GAME, network, variables, NETWORK, GumbelConfig(), seed=0)
     return named_players(trained, CONFIG.evaluation.num_simulations)
 
@@ -63,9 +64,18 @@ def test_evaluation_is_deterministic(row, graded):
     assert evaluator().evaluate(graded) == row
 
 
-def test_no_key_is_used_twice(row):
-    """The fixture raises an error if a key is reused."""
+def test_no_key_is_used_twice(row, graded):
+    """An evaluation under `checked_keys` raises an error if a key is reused."""
+
+    @struct.dataclass
+    class Reusing:
+        def choose(self, rng_key, states):
+            jax.random.bits(rng_key), jax.random.bits(rng_key)
+            return graded["network"].choose(rng_key, states)
+
     assert row
+    with pytest.raises(jax.errors.KeyReuseError):
+        evaluator(num_positions=8).evaluate({"reusing": Reusing()})
 
 
 def test_an_error_of_the_poll_ends_the_evaluation(graded):
@@ -110,4 +120,4 @@ def test_an_unknown_opponent_is_refused_before_anything_is_written(tmp_path):
 
 def test_more_games_than_openings_are_refused():
     with pytest.raises(ValueError, match="tic_tac_toe has too few different openings"):
-        evaluator(num_games=20_000)
+        evaluator(num_games=4_000)

@@ -1,12 +1,11 @@
 import pytest
-from mlflow import MlflowClient
 from training.saved_runs import evaluation_row, iteration_row
 
 from azjax.training import LearnerConfig, TrainConfig
 from azjax.training.mlflow_sink import MlflowSink
 
-# Those of the library.
-pytestmark = pytest.mark.filterwarnings("ignore")
+# The import of the library takes seconds. The warnings are its own.
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 CONFIG = TrainConfig(
     game="tic_tac_toe",
     iterations=4,
@@ -16,6 +15,8 @@ CONFIG = TrainConfig(
 
 
 def test_a_run_is_written_to_a_database_and_continued(tmp_path, monkeypatch):
+    from mlflow import MlflowClient  # noqa: PLC0415, in every process otherwise
+
     monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path / 'mlflow.db'}")
     first = MlflowSink(tmp_path, CONFIG, None)
     first.write(evaluation_row(0, mistakes=0.25, **{"gtp:x --y=1": 0.5}))

@@ -2,6 +2,7 @@ import json
 
 import numpy as np
 import pytest
+from matplotlib.figure import Figure
 from matplotlib.image import imread
 
 from azjax.games import game_title
@@ -45,32 +46,30 @@ def write_rows(run_dir, rows):
 @pytest.mark.parametrize(
     "rows",
     [
-        [evaluation_row(0, mistakes=0.4)],
         [evaluation_row(0)],
-        [evaluation_row(0, mistakes=0.0)],
         [
-            evaluation_row(0, mistakes=0.4),
+            evaluation_row(0, mistakes=0.0),
             iteration_row(1, policy_loss=None, value_loss=None, games=0),
-            evaluation_row(1, mistakes=0.0),
         ],
-        [
-            evaluation_row(0, mistakes=0.4),
-            *map(iteration_row, range(1, 5)),
-            evaluation_row(4, mistakes=0.1),
-        ],
-        [evaluation_row(0), *map(iteration_row, range(1, 5)), evaluation_row(4)],
         [
             evaluation_row(0, mistakes=0.4),
             iteration_row(2000, policy_loss=float("nan")),
-            evaluation_row(2000, mistakes=0.001),
+            evaluation_row(2000, mistakes=0.0),
         ],
     ],
 )
-def test_the_plot_is_a_picture_with_colors(tmp_path, rows):
-    write_rows(tmp_path, rows)
-    pixels = imread(plot_learning(tmp_path))
+def test_unusual_metrics_are_drawn_without_a_warning(rows):
+    draw_learning(rows, "Go").draw_without_rendering()
+
+
+def test_the_plot_is_a_picture_with_colors_and_no_other_file_is_left(tmp_path):
+    rows = [evaluation_row(0, mistakes=0.4), *map(iteration_row, range(1, 5))]
+    write_rows(tmp_path, [*rows, evaluation_row(4, mistakes=0.1)])
+    path = plot_learning(tmp_path)
+    pixels = imread(path)
     assert pixels.shape[1] == 1350
     assert np.ptp(pixels[..., :3], axis=-1).max() > 0.5
+    assert list(path.parent.iterdir()) == [path]
 
 
 def labels(rows):
@@ -130,20 +129,13 @@ def test_a_run_without_evaluations_cannot_be_drawn(tmp_path):
 
 def test_the_title_names_the_game_of_the_configuration(tmp_path, monkeypatch):
     titles = []
-    draw = draw_learning
     monkeypatch.setattr(
         "azjax.training.plots.draw_learning",
-        lambda rows, title: titles.append(title) or draw(rows, title),
+        lambda rows, title: titles.append(title) or Figure((1, 1)),
     )
     write_rows(tmp_path, [evaluation_row(0)])
     plot_learning(tmp_path)
     (tmp_path / "config.json").write_text('{"game": "tic_tac_toe"}')
-    plot_learning(tmp_path)
-    assert titles == [game_title(tmp_path.name), "Tic Tac Toe"]
-
-
-def test_plotting_leaves_no_other_files(tmp_path):
-    write_rows(tmp_path, [evaluation_row(0)])
     path = plot_learning(tmp_path)
-    plot_learning(tmp_path)
-    assert [file.name for file in path.parent.iterdir()] == ["learning.png"]
+    assert titles == [game_title(tmp_path.name), "Tic Tac Toe"]
+    assert list(path.parent.iterdir()) == [path]

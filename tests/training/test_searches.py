@@ -2,10 +2,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from untrained import untrained
 
 from azjax import games
 from azjax.networks import DenseTrunkConfig, NetworkConfig
-from azjax.players import first_network
 from azjax.players.model import evaluate, make_root
 from azjax.search import AlphaZeroConfig
 from azjax.training import SelfPlayConfig
@@ -21,7 +21,7 @@ NUM_GAMES = 32
 @pytest.fixture(scope="module")
 def found():
     """Returns searches of the initial position with exploration, by PUCT."""
-    network, variables = first_network(0, GAME, NETWORK)
+    network, variables = untrained(GAME, NETWORK)
     search_all = make_searches(
         GAME,
         network,

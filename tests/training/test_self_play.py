@@ -6,10 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from compiled_games import batched
+from untrained import untrained
 
 from azjax import games
 from azjax.networks import DenseTrunkConfig, NetworkConfig
-from azjax.players import first_network
 from azjax.search import AlphaZeroConfig, GumbelConfig, empty_tree
 from azjax.training import SelfPlayConfig
 from azjax.training.self_play import (
@@ -38,13 +38,12 @@ NETWORK = NetworkConfig(
 )
 SEARCHES = {"gumbel": GumbelConfig(), "alphazero": AlphaZeroConfig()}
 
-untrained = functools.cache(functools.partial(first_network, 0, config=NETWORK))
 first_games = jax.jit(start_games, static_argnums=(0, 1))
 
 
 def make_play(game, search, config, **settings):
     """Returns a function that plays the first chunk of a key, on the host."""
-    network, variables = untrained(game)
+    network, variables = untrained(game, NETWORK)
     play = make_self_play(game, network, search, config, **settings)
 
     def play_chunk(num_simulations, start, rng_key):
@@ -259,7 +258,7 @@ def test_games_with_fast_searches_follow_the_rules_and_are_deterministic(capped)
 @pytest.mark.slow
 def test_fast_searches_may_have_more_visits_with_reused_trees():
     """In the first stage of a run, searches can be shorter than `fast_simulations`."""
-    network, variables = untrained(GAME)
+    network, variables = untrained(GAME, NETWORK)
     search = GumbelConfig(tree_reuse_nodes=4)
     config = dataclasses.replace(CAPPED, fast_simulations=8)
     play = make_self_play(GAME, network, search, config)

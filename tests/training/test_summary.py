@@ -2,11 +2,11 @@ import io
 import sys
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from rich.console import Console
 from training.saved_runs import save_run
+from untrained import in_one_program, untrained
 
 from azjax import games
 from azjax.networks import (
@@ -15,7 +15,7 @@ from azjax.networks import (
     QNetworkConfig,
     init_q_network,
 )
-from azjax.players import Choice, TrainedPlayer, TrainedQ, first_network
+from azjax.players import Choice, TrainedPlayer, TrainedQ
 from azjax.search import GumbelConfig
 from azjax.training import Run
 from azjax.training import summary as summaries
@@ -27,7 +27,7 @@ NETWORK = NetworkConfig(
 )
 POLICY = np.full((1, 9), 0.05, np.float32)
 POLICY[0, 4] = 0.6
-CHOICE = Choice(jnp.array([4]), jnp.array(POLICY), jnp.array([0.25]))
+CHOICE = Choice(np.array([4]), np.array(POLICY), np.array([0.25]))
 
 
 def counts(iteration):
@@ -63,7 +63,7 @@ def summary(run_dir, **changes):
         "last": evaluation_row(2, network=0.1),
         "choices": {
             "network": CHOICE,
-            "search": CHOICE._replace(value=jnp.array([-0.5])),
+            "search": CHOICE._replace(value=np.array([-0.5])),
         },
         "commands": {"Play against it": "play nim", "Measure it": "evaluate RUN"},
         "method": "by self-play",
@@ -130,7 +130,7 @@ def summary_of(monkeypatch):
 
 
 def trained_player(**changes):
-    network, variables = first_network(0, GAME, NETWORK)
+    network, variables = untrained(GAME, NETWORK)
     return TrainedPlayer(
         GAME, network, variables, NETWORK, GumbelConfig(), seed=0, **changes
     )
@@ -164,8 +164,8 @@ def test_print_run_says_how_it_learned(summary_of, tmp_path, settings, method):
 
 def test_print_q_run_prints_commands(summary_of, tmp_path):
     config = QNetworkConfig(hidden=(8,))
-    network, params = init_q_network(
-        jax.random.key(0), GAME.observation_shape, 9, config
+    network, params = in_one_program(
+        init_q_network, jax.random.key(0), GAME.observation_shape, 9, config
     )
     trained = TrainedQ(GAME, network, params, config)
     text = summary_of(print_q_run, trained, tmp_path)

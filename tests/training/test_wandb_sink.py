@@ -1,39 +1,40 @@
 import pytest
-import wandb
 from training.saved_runs import evaluation_row, iteration_row
 
 from azjax.training import TrainConfig
 from azjax.training.wandb_sink import WandbSink
 
-# Those of the library.
-pytestmark = pytest.mark.filterwarnings("ignore")
+# The import of the library takes seconds. The warnings are its own.
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore")]
 CONFIG = TrainConfig(game="tic_tac_toe", iterations=4, run_dir="/secret/place/run")
 
 
-@pytest.fixture(autouse=True)
-def environment(monkeypatch, tmp_path):
+@pytest.fixture
+def wandb(monkeypatch, tmp_path):
+    import wandb  # noqa: PLC0415, in every process otherwise
+
     wandb.teardown()  # it reads the environment once
     for name in ("WANDB_API_KEY", "WANDB_PROJECT", "WANDB_BASE_URL"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     monkeypatch.setenv("WANDB_CONFIG_DIR", str(tmp_path / "config"))
     monkeypatch.setenv("WANDB_MODE", "offline")
-    yield
+    yield wandb
     wandb.teardown()
 
 
-def written(directory, run_id):
-    """The bytes of the newest file of a run, which W&B writes in another process."""
+def written(wandb, directory, run_id):
+    """Returns the newest file of a run, which W&B writes in another process."""
     wandb.teardown()
     files = directory.rglob(f"run-{run_id}.wandb")
     return max(files, key=lambda path: path.stat().st_mtime_ns).read_bytes()
 
 
-def test_a_run_is_written_offline_and_continued(tmp_path):
+def test_a_run_is_written_offline_and_continued(wandb, tmp_path):
     first = WandbSink(tmp_path, CONFIG, None)
     first.write(evaluation_row(0, mistakes=0.25))
     first.close()
-    content = written(tmp_path, first.id)
+    content = written(wandb, tmp_path, first.id)
     for text in (b"mistakes/network", b"positions", b"seconds", b"batch_size"):
         assert text in content
     assert b"/secret/place" not in content
@@ -43,10 +44,10 @@ def test_a_run_is_written_offline_and_continued(tmp_path):
     again.write(iteration_row(1) | {"policy_loss": 1.5})
     again.close()
     assert again.id == first.id
-    assert b"loss/policy" in written(tmp_path, first.id)
+    assert b"loss/policy" in written(wandb, tmp_path, first.id)
 
 
-def test_no_key_is_a_mistake_unless_the_run_is_offline(monkeypatch):
+def test_no_key_is_a_mistake_unless_the_run_is_offline(wandb, monkeypatch):
     WandbSink.check()
     wandb.teardown()
     monkeypatch.setenv("WANDB_MODE", "online")
