@@ -75,7 +75,7 @@ def drive(opponent):
         return app
 
     def call(
-        visit, game=GAME, player=opponent, size=(100, 30), *, saved=None, settles=True
+        visit, game=GAME, player=opponent, size=(80, 24), *, saved=None, settles=True
     ):
         return asyncio.run(run(visit, game, player, size, saved=saved, settles=settles))
 

@@ -2,6 +2,7 @@
 
 import threading
 
+import numpy as np
 import pytest
 from textual import events
 from textual.geometry import Size
@@ -12,11 +13,21 @@ from azjax.play.screen.app import Help, Waiting
 GAME = games.make("tic_tac_toe")
 
 
-def test_a_game_is_played_by_typing(drive):
+def test_a_game_is_played_by_typing_and_wrong_lines_are_explained(drive):
     async def visit(page):
         assert "your move, with the crosses" in page.title
+        for text in ("z9", "[/bold]", "load", "load /nowhere"):
+            page.app.entry.insert_text_at_cursor(text)
+            await page.press("enter")
+            assert page.app.message.has_class("-wrong")
+            assert page.moves == ""
+        assert page.message == "/nowhere: No such file or directory"
+        await page.press("f2")
+        assert page.message == "it would play a3"
+        assert page.moves == ""
         await page.press(*"b2", "enter")
         assert page.moves == "b2 a3"
+        assert not page.app.message.has_class("-wrong")
         assert page.message == "it plays a3, expects +0.50 for the rings"
         await page.press(*"c3", "enter")
         await page.press(*"a1", "enter")
@@ -25,30 +36,20 @@ def test_a_game_is_played_by_typing(drive):
     drive(visit)
 
 
-def test_a_game_is_played_with_the_cursor(drive):
+def test_a_game_is_played_with_the_cursor_and_the_mouse(drive):
     async def visit(page):
         await page.press("enter")
         await page.press("up", "right", "enter")
         assert page.moves == "b2 a3 c3 b3"
         await page.press("space")
         assert page.message == "no move starts there"
-        await page.press("down", "down", "left", "left", "enter")
-        assert page.moves == "b2 a3 c3 b3 a1"
-
-    drive(visit)
-
-
-def test_a_game_is_played_with_the_mouse(drive):
-    async def visit(page):
-        board = page.app.board
-        found = board._frame()
-        top, left = board._offset(found)
-        x = left + found.x(2) + found.cell // 2
-        await page.pilot.click(board, offset=(x, top + found.middle(2)))
+        lines = str(page.app.board.render()).rstrip().split("\n")
+        (row,) = (row for row, line in enumerate(lines) if line.split()[:1] == ["1"])
+        await page.pilot.click(page.app.board, offset=(lines[-1].index("b"), row))
         await page.settle()
-        assert page.moves == "a1 a3"
-        await page.press(*"b2", "enter")
-        assert page.moves == "a1 a3 b2 b3"
+        assert page.moves == "b2 a3 c3 b3 b1 a2"
+        await page.press("left", "enter")
+        assert page.moves == "b2 a3 c3 b3 b1 a2 a1"
 
     drive(visit)
 
@@ -56,31 +57,17 @@ def test_a_game_is_played_with_the_mouse(drive):
 def test_a_piece_is_selected_and_then_moved(drive):
     async def visit(page):
         await page.press("down", "down", "enter")
-        assert page.app.board._start == (6, 4)
         await page.press("escape")
-        assert page.app.board._start is None
-        await page.press("enter", "up", "right", "enter")
-        assert page.moves.split()[0] == "e2f3"
+        await page.press("up", "right", "enter")
+        assert page.moves == "", "it is deselected"
+        assert page.message == "no move starts there"
+        await page.press("down", "left", "enter", "up", "right", "enter")
+        assert page.moves == "e2f3"
 
-    game = games.make("breakthrough")
-    drive(visit, game, players.RandomPlayer(game))
-
-
-def test_an_invalid_move_is_explained(drive):
-    async def visit(page):
-        for text in ("z9", "[/bold]", "load", "load /nowhere"):
-            page.app.entry.insert_text_at_cursor(text)
-            await page.press("enter")
-            assert page.app.message.has_class("-wrong")
-            assert page.moves == ""
-        assert page.message == "/nowhere: No such file or directory"
-        await page.press(*"b2", "enter")
-        assert not page.app.message.has_class("-wrong")
-
-    drive(visit)
+    drive(visit, games.make("breakthrough"), players.HumanPlayer())
 
 
-def test_keys_undo_moves_change_sides_and_start_a_new_game(drive):
+def test_function_keys_undo_moves_change_sides_and_start_games(drive, monkeypatch):
     async def visit(page):
         await page.press(*"b2", "enter")
         await page.press("f4")
@@ -94,22 +81,7 @@ def test_keys_undo_moves_change_sides_and_start_a_new_game(drive):
         assert "press F8 again" in page.message
         await page.press("f8")
         assert page.moves == "a3"
-
-    drive(visit)
-
-
-def test_a_hint_is_shown(drive):
-    async def visit(page):
-        await page.press("f2")
-        assert page.message == "it would play a3"
-        assert page.moves == ""
-
-    drive(visit)
-
-
-def test_the_game_plays_itself(drive, monkeypatch):
-    async def visit(page):
-        await page.press("f7")
+        await page.press("f7")  # the game plays itself
         while page.app.session.controller.result is None:
             await page.pilot.pause(0.02)
         assert "the crosses win" in page.title
@@ -118,72 +90,58 @@ def test_the_game_plays_itself(drive, monkeypatch):
     drive(visit)
 
 
-def test_the_analysis_is_shown_on_request(drive):
+def test_the_analysis_is_shown_on_request(drive, opponent):
     async def visit(page):
+        session = opponent.sessions[0]
+        choose = session.choose
+
+        def choose_with_analysis(state, moves):
+            decision = choose(state, moves)
+            line = np.int32([decision.action, *[-1] * 15])
+            visits, values = np.full(9, 4), np.full(9, 0.25, np.float32)
+            found = players.Analysis(decision.policy, visits, values, line)
+            return decision._replace(analysis=found)
+
+        session.choose = choose_with_analysis
         await page.press("f3")
         await page.press(*"b2", "enter")
-        assert page.app.session.values() == [pytest.approx(0, abs=1)] * 3
+        assert page.app.session.values() == [0.5, -0.5, 0.5]
         svg = page.app.export_screenshot()
         for word in ("prior", "visits", "value", "then"):
             assert word in svg
         await page.press("f3")
         assert "visits" not in page.app.export_screenshot()
 
-    drive(visit, player=players.load("alphazero:pretrained?simulations=8", GAME))
+    drive(visit)
 
 
-def test_any_key_closes_the_help(drive):
+def test_any_key_or_click_closes_the_help_and_has_no_other_effect(drive):
     async def visit(page):
-        await page.press("f1")
-        assert isinstance(page.app.screen, Help)
-        await page.press("x")
-        assert not isinstance(page.app.screen, Help)
         await page.press(*"help", "enter")
         await page.pass_on()
         assert isinstance(page.app.screen, Help)
-
-    drive(visit)
-
-
-@pytest.mark.parametrize("keys", ["xy", ["ctrl+q", "x"], ["enter", "f1", "f8", "b"]])
-def test_keys_in_quick_succession_only_close_the_help(drive, keys):
-    async def visit(page):
-        await page.press(*"b2", "enter", "f1")
-        await page.press(*keys)
+        await page.press("x")
         assert not isinstance(page.app.screen, Help)
-        assert page.app.entry.value == ""
-        await page.press(*"c3", "enter")
-        assert page.moves == "b2 a3 c3 b3"
-
-    drive(visit)
-
-
-def test_help_opens_once_and_a_double_click_closes_it(drive):
-    async def visit(page):
-        await page.press("f1", "f1", "f1")
-        assert len(page.app.screen_stack) == 2
-        await page.pilot.click(times=2)
-        await page.pass_on()
-        assert len(page.app.screen_stack) == 1
-
-    drive(visit)
-
-
-def test_a_text_is_pasted_while_help_is_open(drive):
-    async def visit(page):
+        # In quick succession.
+        for keys in ("xy", ["ctrl+q", "x"], ["enter", "f1", "f8", "b"]):
+            await page.press("f1")
+            await page.press(*keys)
+            assert not isinstance(page.app.screen, Help)
+            assert page.app.entry.value == ""
         await page.press("f1")
         page.app.post_message(events.Paste("b2\nc3\n"))
         await page.press(*"b2", "enter", *"c3", "enter")
         assert not isinstance(page.app.screen, Help)
         assert page.moves == ""
-
-    drive(visit)
-
-
-def test_the_window_changes_under_help_and_keys(drive):
-    async def visit(page):
+        # It opens only once.
+        await page.press("f1", "f1", "f1")
+        assert len(page.app.screen_stack) == 2
+        await page.pilot.click(times=2)
+        await page.pass_on()
+        assert len(page.app.screen_stack) == 1
+        # The window changes.
         await page.press("f1")
-        for size in (Size(20, 5), Size(1, 1), Size(100, 30)):
+        for size in (Size(20, 5), Size(1, 1), Size(80, 24)):
             page.app.post_message(events.Resize(size, size))
             await page.press("x", "f3", "f1")
         await page.press("x", "y")
@@ -253,10 +211,10 @@ def test_a_saved_game_is_shown_from_the_start(drive, tmp_path):
     path.write_text(f"{head}result: unfinished\n\n1. b2 a3\n")
 
     async def visit(page):
-        assert page.app.board._board[1, 1] == 0
-        assert page.app.board._board[0, 0] == 1
+        lines = str(page.app.board.render()).strip().split("\n")
+        assert [line.strip() for line in lines] == ["3 O", "2   X", "1", "a b c"]
 
-    drive(visit, saved=str(path), settles=False)
+    drive(visit, size=(40, 11), saved=str(path), settles=False)
 
 
 def test_a_game_is_saved_after_its_opponent_died(drive, opponent, tmp_path):
@@ -272,28 +230,24 @@ def test_a_game_is_saved_after_its_opponent_died(drive, opponent, tmp_path):
     drive(visit)
 
 
-@pytest.mark.parametrize("size", [(200, 60), (80, 24), (40, 20), (20, 8), (3, 2)])
-def test_the_board_fits_any_window(drive, size):
+def test_the_board_fits_any_window_or_a_message_says_that_it_is_too_small(drive):
     async def visit(page):
-        await page.pilot.resize_terminal(*size)
+        assert "too small" in str(page.app.board.render())
         await page.press("f3")
-        await page.press(*"b2", "enter")
-        assert page.moves == "b2 a3"
+        for size in ((120, 40), (80, 24), (40, 20), (20, 8), (3, 2)):
+            await page.pilot.resize_terminal(*size)
+            await page.press(*"b2", "enter")
+            assert page.moves == "b2 a3"
+            await page.press("f4")
+            assert page.moves == ""
         await page.pilot.resize_terminal(100, 30)
+        await page.pass_on()
+        assert "too small" not in str(page.app.board.render())
+        await page.press(*"b2", "enter")
         await page.press(*"c3", "enter")
         assert page.moves == "b2 a3 c3 b3"
 
-    drive(visit)
-
-
-def test_a_window_that_is_too_small_shows_a_message(drive):
-    async def visit(page):
-        assert "too small" in str(page.app.board.render())
-        await page.pilot.resize_terminal(80, 30)
-        await page.pass_on()
-        assert "too small" not in str(page.app.board.render())
-
-    drive(visit, games.make("go:19"), players.HumanPlayer(), size=(80, 20))
+    drive(visit, size=(70, 6))
 
 
 @pytest.mark.parametrize(

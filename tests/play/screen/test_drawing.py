@@ -1,8 +1,10 @@
+import functools
+
+import jax
 import numpy as np
 import pytest
 
 from azjax import games
-from azjax.games.host import first_state, next_state
 from azjax.play.screen.canvas import Canvas
 from azjax.play.screen.drawing import Frame, Scene, draw, frame, smallest
 from azjax.play.screen.themes import theme_of
@@ -11,77 +13,69 @@ SPECS = [*games.available(), "go:19", "hex:19", "hex:2", "gomoku:19,19,5"]
 HUGE = (300, 400)
 
 
-def shown(name, *moves, room=HUGE, **scene):
-    """Returns the frame, and the picture of a position."""
-    game = games.make(name)
-    state = first_state(game)
-    for text in moves:
-        state = next_state(game, state, game.text_to_action(state, text))
+@functools.cache
+def begun(spec):
+    """Returns a game that has computed its first board, in one program."""
+    game = games.make(spec)
+    board = np.asarray(jax.jit(lambda: game.board(game.init()))())
+    vars(game).update(init=lambda: board, board=np.asarray)
+    return game
+
+
+def shown(name, pieces=(), room=HUGE):
+    """Returns the frame, and the picture of the first position with more pieces."""
+    game = begun(name)
+    board = game.init().copy()
+    for cell, piece in pieces:
+        board[cell] = piece
     found = frame(game, theme_of(game), *room)
     assert found is not None
-    return found, draw(found, Scene(np.asarray(game.board(state)), **scene))
+    return found, draw(found, Scene(board))
 
 
 @pytest.mark.parametrize("spec", SPECS)
-@pytest.mark.parametrize("room", [HUGE, (40, 100), (24, 80), (21, 45)])
-def test_a_board_fits_into_its_room_or_is_not_drawn(spec, room):
-    game = games.make(spec)
-    theme = theme_of(game)
-    found = frame(game, theme, *room)
+def test_a_board_fits_into_its_room_and_its_cells_are_found(spec):
+    game = begun(spec)
+    theme, board = theme_of(game), game.board(game.init())
     rows, columns = smallest(game, theme)
-    if found is None:
-        assert rows > room[0] or columns > room[1]
-        return
-    lines = draw(found, Scene(np.asarray(game.board(game.init())))).split("\n")
-    assert len(lines) == found.rows <= room[0]
-    assert {line.cell_len for line in lines} == {found.columns}
-    assert found.columns <= room[1]
-
-
-@pytest.mark.parametrize("spec", SPECS)
-def test_every_cell_is_found_at_its_place_in_the_drawing(spec):
-    game = games.make(spec)
-    for room in (HUGE, (24, 80)):
-        found = frame(game, theme_of(game), *room)
+    cells = []
+    for room in ((21, 45), (24, 80), (40, 100), (60, 160), HUGE):
+        found = frame(game, theme, *room)
         if found is None:
+            assert rows > room[0] or columns > room[1]
+            cells.append(0)
             continue
+        cells.append(found.cell)
+        lines = draw(found, Scene(board)).split("\n")
+        assert len(lines) == found.rows <= room[0]
+        assert {line.cell_len for line in lines} == {found.columns}
+        assert found.columns <= room[1]
         for row, column in np.ndindex(found.height, found.width):
             x = found.x(row) + column * found.cell + found.cell // 2
             assert found.cell_at(found.middle(row), x) == (row, column)
         assert found.cell_at(-1, found.x(0)) is None
         assert found.cell_at(found.middle(0), found.x(0) - 1) is None
-
-
-@pytest.mark.parametrize("spec", SPECS)
-def test_the_board_grows_with_its_room(spec):
-    game = games.make(spec)
-    rooms = [(20, 40), (30, 80), (60, 160), HUGE]
-    found = [frame(game, theme_of(game), *room) for room in rooms]
-    sizes = [0 if f is None else f.cell for f in found]
-    assert sizes == sorted(sizes)
+    assert cells == sorted(cells), "the board grows with its room"
 
 
 @pytest.mark.parametrize(
-    ("name", "moves", "letters"),
-    [
-        ("tic_tac_toe", ["b2", "a3"], "XO"),
-        ("connect_four", ["1", "2"], "●○"),
-        ("hex:3", ["b2", "a1"], "●○"),
-    ],
+    ("name", "letters"),
+    [("tic_tac_toe", "XO"), ("connect_four", "●○"), ("hex:3", "●○")],
 )
-def test_pieces_of_both_players_differ_without_colors(name, moves, letters):
-    _, text = shown(name, *moves, room=(7, 19))
+def test_pieces_of_both_players_differ_without_colors(name, letters):
+    pieces = [((1, 1), 0), ((0, 0), 1)]
+    _, text = shown(name, pieces, room=(7, 19))
     assert [text.plain.count(letter) for letter in letters] == [1, 1]
     if name != "tic_tac_toe":
-        _, text = shown(name, *moves)
+        _, text = shown(name, pieces)
         assert [text.plain.count(sign) for sign in ("><", "()")] == [1, 1]
 
 
 def test_chess_pieces_are_drawn_on_their_squares():
-    found, text = shown("chess", "e2e4")
-    line = text.plain.split("\n")[found.middle(4)]
-    assert line[found.x(4) + 4 * found.cell + found.cell // 2 - 1] == "♟"
-    assert "♜" in text.plain.split("\n")[found.middle(7)]
+    found, text = shown("chess")
+    for row, piece in ((6, "♟"), (7, "♜")):
+        line = text.plain.split("\n")[found.middle(row)]
+        assert line[found.x(row) + found.cell // 2 - 1] == piece
 
 
 def test_labels_are_drawn_at_their_rows_and_columns():
