@@ -1,4 +1,4 @@
-"""A pytest plugin that hides modules and signals that Windows lacks.
+"""Hides the modules and signals that Windows lacks; also a pytest plugin.
 
 azjax and its tests see neither the modules that Windows lacks nor the missing members
 of `signal` and `os`; event loops accept no signal handlers. Other packages are not
@@ -10,6 +10,8 @@ import builtins
 import os
 import signal
 import types
+
+import pytest
 
 ABSENT = {"fcntl", "grp", "pty", "pwd", "resource", "termios", "tty"}
 SIGNALS = {"SIGABRT", "SIGFPE", "SIGILL", "SIGINT", "SIGSEGV", "SIGTERM"}
@@ -58,5 +60,11 @@ def _no_handler(*_):
     raise NotImplementedError
 
 
-builtins.__import__ = _import_on_windows
-asyncio.SelectorEventLoop.add_signal_handler = _no_handler
+def hide(patch):
+    """Hides them from modules of azjax that are imported from now on."""
+    patch.setattr(builtins, "__import__", _import_on_windows)
+    patch.setattr(asyncio.SelectorEventLoop, "add_signal_handler", _no_handler)
+
+
+def pytest_load_initial_conftests():
+    hide(pytest.MonkeyPatch())

@@ -3,6 +3,8 @@
 import ast
 import pathlib
 
+import pytest
+
 import azjax
 
 ROOT = pathlib.Path(azjax.__file__).parent
@@ -22,23 +24,30 @@ FLOORS = [
 FLOOR_OF = {part: floor for floor, parts in enumerate(FLOORS) for part in parts}
 
 
-def imported_parts(path):
-    """Returns the parts of azjax that a file imports, as names such as `games` or
-    `cli`.
-    """
+# Modules that are imported only when a game of their library is used.
+ADAPTERS = {
+    "azjax.games.adapters.pgx",
+    "azjax.games.adapters.pettingzoo",
+    "azjax.players.open_spiel",
+}
+ADAPTED = {"pgx", "pettingzoo", "gymnasium", "pyspiel"}
+
+
+@pytest.fixture(scope="module")
+def imports():
+    """The names that each module of azjax imports, in its functions too."""
+    return {
+        path.relative_to(ROOT): set(imported_names(path))
+        for path in sorted(ROOT.rglob("*.py"))
+    }
+
+
+def imported_names(path):
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.module == "azjax":
-            names = [f"azjax.{alias.name}" for alias in node.names]
+            yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
-            names = [node.module or ""]
-        else:
-            continue
-        for name in names:
-            package, _, rest = name.partition(".")
-            if package == "azjax" and rest:
-                yield rest.split(".")[0]
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
 
 
 def test_every_part_has_a_layer():
@@ -46,14 +55,23 @@ def test_every_part_has_a_layer():
     assert found - {"__init__", "py"} == set(FLOOR_OF)
 
 
-def test_no_part_imports_from_a_higher_layer():
+def test_no_part_imports_from_a_higher_layer(imports):
     upwards = []
-    for path in sorted(ROOT.rglob("*.py")):
-        part = path.relative_to(ROOT).with_suffix("").parts[0]
-        if part == "__init__":
-            continue
-        for other in imported_parts(path):
-            is_below = FLOOR_OF[other] < FLOOR_OF[part]
-            if other != part and not is_below:
-                upwards.append(f"{path.relative_to(ROOT)} imports azjax.{other}")
+    for path, names in imports.items():
+        part = path.with_suffix("").parts[0]
+        others = {name.split(".")[1] for name in names if name.startswith("azjax.")}
+        if part != "__init__":
+            upwards += [
+                f"{path} imports azjax.{other}"
+                for other in sorted(others - {part})
+                if FLOOR_OF[other] >= FLOOR_OF[part]
+            ]
     assert upwards == []
+
+
+def test_the_libraries_with_games_are_imported_by_their_adapters_only(imports):
+    for path, names in imports.items():
+        module = ".".join(("azjax", *path.with_suffix("").parts))
+        used = {name for name in names if name.split(".")[0] in ADAPTED}
+        used |= {name for name in names for a in ADAPTERS if name.startswith(a)}
+        assert not used or module in ADAPTERS, f"{module} imports {used}"
