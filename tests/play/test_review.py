@@ -1,11 +1,13 @@
-import itertools
-
+import jax
+import jax.numpy as jnp
+import numpy as np
 import pytest
+from flax import struct
 
 from azjax import games, players
 from azjax.games.host import first_state, next_state
 from azjax.play.review import POSITIONS_AT_ONCE, exact_text, review, summaries
-from azjax.players import ForfeitError, MoveDecision
+from azjax.players import Choice, ForfeitError, MoveDecision
 from azjax.players.perfect import perfect_player
 
 GAME = games.make("tic_tac_toe")
@@ -22,7 +24,7 @@ def actions_of(game, moves):
 def test_the_mistakes_of_a_game_are_marked():
     # b1 loses against a1 and the middle; b3 overlooks the second line of three.
     moves = actions_of(GAME, "a1 b1 b2 c3 a3 a2 c1")
-    found = list(review(GAME, moves, players.load("minimax:9", GAME)))
+    found = list(review(GAME, moves, players.load("minimax:5", GAME)))
     assert [move.player for move in found] == [0, 1, 0, 1, 0, 1, 0]
     assert " ".join(move.text for move in found) == "a1 b1 b2 c3 a3 a2 c1"
     assert [move.before for move in found] == [0, 0, 1, 1, 1, 1, 1]
@@ -42,7 +44,7 @@ def test_the_mistakes_of_a_game_are_marked():
 def test_values_are_those_of_the_first_player():
     # The second player wins: O has a3, b3, c3.
     moves = actions_of(GAME, "a1 a3 b1 b3 c2 c3")
-    found = list(review(GAME, moves, players.load("minimax:9", GAME)))
+    found = list(review(GAME, moves, players.load("minimax:5", GAME)))
     assert found[4].after == -1
     assert found[5].before == found[5].after == -1
     # c2 in place of c1, which wins.
@@ -60,14 +62,26 @@ def test_moves_are_reviewed_when_they_are_asked_for():
     assert engine.is_closed
 
 
+@struct.dataclass
+class _Counter:
+    """A player whose value for player 0 is 1/100 of the number of discs."""
+
+    game: games.Game = struct.field(pytree_node=False)
+
+    def choose(self, rng_key, states):
+        discs = (jax.vmap(self.game.board)(states) >= 0).sum(axis=(1, 2))
+        value = discs * (1 - 2 * states.current_player) / 100
+        return Choice(jnp.full(len(discs), 6), jnp.zeros((len(discs), 7)), value)
+
+
 def test_a_long_game_is_reviewed_in_batches():
     game = games.make("connect_four")
-    texts = "1 1 1 1 1 1 2 2 2 2 2 2 3 3 3 3 3 3 5 5"
-    moves = actions_of(game, texts)
-    found = list(review(game, moves, players.load("mcts:4", game), seed=3))
+    moves = actions_of(game, "1 1 1 1 1 1 2 2 2 2 2 2 3 3 3 3 3 3 5 5")
+    found = list(review(game, moves, _Counter(game)))
     assert len(found) == len(moves) > POSITIONS_AT_ONCE
-    for move, following in itertools.pairwise(found):
-        assert move.after == following.before
+    values = [[move.before, move.after] for move in found]
+    exact = [[ply / 100, (ply + 1) / 100] for ply in range(len(moves))]
+    np.testing.assert_allclose(values, exact, rtol=1e-5)
 
 
 class _Solver:
@@ -103,7 +117,7 @@ def test_exact_results_decide_what_is_a_mistake():
 def test_a_solver_decides_what_is_a_mistake():
     pytest.importorskip("bitbully")
     game = games.make("connect_four")
-    reviewer, solver = players.load("mcts:2", game), perfect_player(game)
+    reviewer, solver = _Engine(value=0.0, action=0), perfect_player(game)
     # The first player wins from the middle, and loses from the edge.
     found = list(review(game, actions_of(game, "4 1"), reviewer, solver))
     assert [(move.exact_before, move.exact_after) for move in found] == [(1, 1), (1, 1)]
@@ -116,8 +130,9 @@ def test_a_solver_decides_what_is_a_mistake():
 class _Engine:
     """An external player that may lack values, or fail."""
 
-    def __init__(self, value=None, error=None):
+    def __init__(self, value=None, error=None, action=8):
         self.value, self.error, self.is_closed = value, error, False
+        self.action = action
         self.num_choices = 0
 
     def start_session(self, game, seed):
@@ -129,7 +144,7 @@ class _Engine:
         self.num_choices += 1
         if self.error and moves:
             raise self.error
-        return MoveDecision(8, value=self.value)
+        return MoveDecision(self.action, value=self.value)
 
     def close(self):
         self.is_closed = True

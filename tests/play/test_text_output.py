@@ -1,7 +1,7 @@
-import jax.numpy as jnp
 import numpy as np
 
 from azjax import games, players
+from azjax.games.host import first_state, next_state
 from azjax.play.text_output import (
     analysis_lines,
     clock,
@@ -14,6 +14,7 @@ from azjax.play.text_output import (
 from azjax.players import Analysis, MoveDecision
 
 GAME = games.make("tic_tac_toe")
+FIRST = first_state(GAME)
 
 
 def decision(action=4, visits=None):
@@ -26,17 +27,17 @@ def decision(action=4, visits=None):
 
 
 def test_without_a_search_there_is_no_line_and_no_visits():
-    assert expected_line(GAME, GAME.init(), decision()) == []
-    lines = list(analysis_lines(GAME, GAME.init(), decision()))
+    assert expected_line(GAME, FIRST, decision()) == []
+    lines = list(analysis_lines(GAME, FIRST, decision()))
     assert lines[1].split() == ["move", "prior"]
     assert lines[2].split() == ["b2", "60.0%"]
 
 
 def test_the_line_is_written_in_the_games_notation():
     game = games.make("chess")
-    state = game.init()
+    state = first_state(game)
     first = game.text_to_action(state, "e2e4")
-    after = game.step(state, jnp.int32(first))
+    after = next_state(game, state, first)
     second = game.text_to_action(after, "e7e5")
     moves = np.int32([first, second, *[-1] * 14])
     nothing = np.zeros(game.num_actions)
@@ -45,19 +46,19 @@ def test_the_line_is_written_in_the_games_notation():
     assert found == ["e2e4", "e7e5"]
 
 
-def test_the_analysis_of_a_shipped_player_has_all_columns():
-    player = players.load("alphazero:pretrained?simulations=32", GAME)
-    found = players.start_session(player, GAME, 0).choose(GAME.init(), [])
-    lines = list(analysis_lines(GAME, GAME.init(), found))
+def test_the_analysis_of_a_search_has_all_columns():
+    player = players.load("mcts:8", GAME)
+    found = players.start_session(player, GAME, 0).choose(FIRST, [])
+    lines = list(analysis_lines(GAME, FIRST, found))
     assert "for the crosses (1 a win, -1 a loss)" in lines[0]
     assert lines[1].split() == ["move", "prior", "visits", "value"]
-    assert lines[2].split()[0] == GAME.action_to_text(GAME.init(), found.action)
+    assert lines[2].split()[0] == GAME.action_to_text(FIRST, found.action)
     assert lines[-1].startswith("expects: ")
 
 
 def test_a_value_names_its_side():
-    second = GAME.step(GAME.init(), jnp.int32(0))
-    lines = [next(analysis_lines(GAME, s, decision())) for s in (GAME.init(), second)]
+    second = next_state(GAME, FIRST, 0)
+    lines = [next(analysis_lines(GAME, s, decision())) for s in (FIRST, second)]
     assert "+0.25 for the crosses" in lines[0]
     assert "+0.25 for the rings" in lines[1]
     chess = games.make("chess")
@@ -65,7 +66,7 @@ def test_a_value_names_its_side():
 
 
 def test_a_decision_without_analysis_has_a_note():
-    assert list(analysis_lines(GAME, GAME.init(), MoveDecision(0))) == [
+    assert list(analysis_lines(GAME, FIRST, MoveDecision(0))) == [
         "this player provides no analysis"
     ]
 

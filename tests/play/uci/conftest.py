@@ -15,7 +15,7 @@ class Conversation:
 
     def __init__(self, player):
         self._lines = queue.SimpleQueue()
-        chess = games.make("chess", max_moves=60)  # short playouts
+        chess = games.make("chess", max_moves=12)  # short playouts
         if isinstance(player, str):
             player = players.load_compiled(player, chess)
         self.engine = Engine(chess, player, self._lines.put)

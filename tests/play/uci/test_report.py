@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from azjax import games
+from azjax.games.host import first_state, next_state
 from azjax.play.uci.report import Progress, info_lines, variations
 from azjax.players import Analysis, MoveDecision
 
@@ -15,7 +16,7 @@ def decision_of(state, line, visits, value):
     actions, after = [], state
     for text in line:
         actions.append(CHESS.text_to_action(after, text))
-        after = CHESS.step(after, np.int32(actions[-1]))
+        after = next_state(CHESS, after, actions[-1])
     for text, (number, result) in visits.items():
         action = CHESS.text_to_action(state, text)
         counts[action], values[action] = number, result
@@ -29,7 +30,7 @@ def decision_of(state, line, visits, value):
 
 
 def test_variations_are_ordered_by_visits_and_have_their_scores():
-    state = CHESS.init()
+    state = first_state(CHESS)
     visits = {"d2d4": (9, 0.5), "e2e4": (5, 0.0), "a2a4": (7, -0.5)}
     decision = decision_of(state, ["d2d4", "d7d5"], visits, 0.1)
     lines = variations(CHESS, state, decision, 2, is_solved=False)
@@ -43,7 +44,7 @@ def test_variations_are_ordered_by_visits_and_have_their_scores():
 
 
 def test_a_player_without_search_has_one_variation():
-    state = CHESS.init()
+    state = first_state(CHESS)
     decision = MoveDecision(CHESS.text_to_action(state, "e2e4"), None, 0.5)
     (line,) = variations(CHESS, state, decision, 5, is_solved=False)
     assert line == (["e2e4"], "cp 191")

@@ -1,30 +1,41 @@
+import functools
+
 import pytest
 
 from azjax import games, players
 from azjax.games.host import first_state
+from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.play.uci.limits import Clock, Limits
 from azjax.play.uci.searcher import NUM_SLICES, Searcher
+from azjax.players import AlphaZeroPlayer
+from azjax.search import GumbelConfig
 
 GAME = games.make("tic_tac_toe")
 SIMULATIONS = 2 * NUM_SLICES
 
 
+GUMBEL, UCT, RANDOM = "gumbel", f"mcts:{SIMULATIONS}", "random"
+
+
+def load(spec):
+    if spec != GUMBEL:
+        return players.load_compiled(spec, GAME)
+    trunk = DenseTrunkConfig(width=4, num_blocks=1, stem_channels=4, window=1)
+    network, variables = players.first_network(0, GAME, NetworkConfig(trunk=trunk))
+    return AlphaZeroPlayer(GAME, GumbelConfig(), SIMULATIONS, network, variables)
+
+
 @pytest.fixture(scope="module")
 def make():
     """Returns the compiled searcher of a player."""
-    made = {}
 
+    @functools.cache
     def searcher(spec):
-        if spec not in made:
-            made[spec] = Searcher(players.load_compiled(spec, GAME), GAME, 0)
-            made[spec].compile()
-        return made[spec]
+        made = Searcher(load(spec), GAME, 0)
+        made.compile()
+        return made
 
     return searcher
-
-
-SEQUENTIAL_HALVING = f"alphazero:pretrained?simulations={SIMULATIONS}"
-UCT = f"mcts:{SIMULATIONS}"
 
 
 def nodes(searcher, limits, simulations=SIMULATIONS, *, is_stopped=False):
@@ -37,7 +48,7 @@ def nodes(searcher, limits, simulations=SIMULATIONS, *, is_stopped=False):
     return [progress.nodes for progress in reports]
 
 
-@pytest.mark.parametrize("spec", [SEQUENTIAL_HALVING, UCT])
+@pytest.mark.parametrize("spec", [GUMBEL, pytest.param(UCT, marks=pytest.mark.slow)])
 def test_a_search_ends_at_its_limits(make, spec):
     searcher = make(spec)
     assert searcher.simulations == SIMULATIONS
@@ -50,22 +61,18 @@ def test_a_search_ends_at_its_limits(make, spec):
     assert nodes(searcher, Limits(), is_stopped=True) == [2]
 
 
-def test_sequential_halving_plans_its_simulations_by_the_clock(make):
-    slow = Limits(seconds=1000.0)
-    for spec, planned in ((SEQUENTIAL_HALVING, 10), (UCT, SIMULATIONS)):
-        searcher = make(spec)
-        searcher._speed = 0.01
-        assert nodes(searcher, slow)[-1] == planned
+def test_sequential_halving_plans_its_simulations_by_the_clock_and_its_speed(make):
+    for seconds, planned in ((1e-9, 1), (1e6, SIMULATIONS)):
+        assert nodes(make(GUMBEL), Limits(seconds=seconds))[-1] == planned
 
 
-def test_a_search_measures_its_speed(make):
-    searcher = make(UCT)
-    searcher._speed = 0.0
-    nodes(searcher, Limits())
-    assert searcher._speed > 0
+@pytest.mark.slow
+def test_uct_has_no_plan_and_ends_after_a_slice(make):
+    assert nodes(make(UCT), Limits(seconds=1e-9)) == [2]
+    assert nodes(make(UCT), Limits(seconds=1e6))[-1] == SIMULATIONS
 
 
 def test_a_player_without_search_decides_at_once(make):
-    searcher = make("random")
+    searcher = make(RANDOM)
     assert searcher.simulations == 0
     assert nodes(searcher, Limits(is_infinite=True), 0) == [1]
