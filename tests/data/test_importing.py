@@ -1,12 +1,14 @@
 import jax
 import numpy as np
 import pytest
+from training.test_loop import config
 
 from azjax import games
 from azjax.data import GAMES, import_games, read_games, stored_files, unpack_states
+from azjax.data.importing import GAMES_AT_ONCE
 from azjax.games import GameRecord
 from azjax.games.host import first_state, next_state
-from azjax.training import TrainConfig
+from azjax.training import ReplayConfig, SelfPlayConfig
 from azjax.training.lanes import spread_lanes
 from azjax.training.stored_games import StoredGames
 
@@ -115,60 +117,66 @@ def test_a_bad_move_is_no_policy_target(tmp_path):
 
 
 def test_a_run_learns_from_resigned_and_agreed_games(imported):
-    config = TrainConfig(
-        game="tic_tac_toe", iterations=1, learn_from=(str(imported[1]),)
+    settings = config(
+        "unused",
+        learn_from=(str(imported[1]),),
+        self_play=SelfPlayConfig(num_games=8, moves_per_chunk=16),
+        replay=ReplayConfig(capacity=512, min_window=256, min_positions=64),
     )
-    lanes = spread_lanes(config.num_lanes, one_by_one=False, devices=jax.devices()[:1])
-    _, chunk, metrics = StoredGames(config, GAME, lanes).chunk(0)
+    lanes = spread_lanes(
+        settings.num_lanes, one_by_one=False, devices=jax.devices()[:1]
+    )
+    _, chunk, metrics = StoredGames(settings, GAME, lanes).chunk(0)
     ended = np.asarray(chunk.terminated)
     won = np.asarray(chunk.reward)[ended]
     # Each of the 4 games, again and again.
-    assert metrics["games"] == ended.sum() > 1000
+    assert metrics["games"] == ended.sum() > 16
     assert set(won) == {0, 1, -1}
 
 
 def test_games_of_several_files_and_batches_have_different_ids(tmp_path):
-    paths = [write(tmp_path / f"{name}.jsonl", RECORDS[:1] * 300) for name in "ab"]
+    paths = [
+        write(tmp_path / f"{count}.jsonl", RECORDS[:1] * count)
+        for count in (GAMES_AT_ONCE + 1, 2)
+    ]
     found = import_games(paths, tmp_path / "stored")
-    assert (found.games, found.positions) == (600, 3000)
+    count = GAMES_AT_ONCE + 3
+    assert (found.games, found.positions) == (count, 5 * count)
     rows = read_rows(tmp_path / "stored").rows
-    np.testing.assert_array_equal(np.unique(rows.game), np.arange(600))
+    np.testing.assert_array_equal(np.unique(rows.game), np.arange(count))
 
 
 @pytest.mark.parametrize(
-    ("records", "message"),
+    ("records", "end", "message"),
     [
-        ([], "no games in"),
-        ([RECORDS[1]], "no game can be stored: 1 without result"),
+        ([], "", "no games in"),
+        ([RECORDS[1]], "", "no game can be stored: 1 without result"),
+        # After a batch.
+        (RECORDS[:1] * (GAMES_AT_ONCE + 1), "no game\n", "line 258: not a game"),
     ],
 )
-def test_nothing_is_written_without_games(records, message, tmp_path):
+def test_nothing_is_written_without_games_or_after_an_error(
+    records, end, message, tmp_path
+):
     path = write(tmp_path / "games.jsonl", records)
+    with path.open("a") as file:
+        file.write(end)
     with pytest.raises(ValueError, match=message):
         import_games([path], tmp_path / "stored")
     assert list(tmp_path.iterdir()) == [path]
 
 
-def test_nothing_is_written_after_an_error(tmp_path):
-    path = write(tmp_path / "games.jsonl", RECORDS * 100)
-    with path.open("a") as file:
-        file.write("no game\n")
-    with pytest.raises(ValueError, match=r"games.jsonl: line 801: not a game"):
-        import_games([path], tmp_path / "stored")
-    assert list(tmp_path.iterdir()) == [path]
-
-
 def test_games_of_one_game_are_stored(tmp_path):
-    five, four = games.make("go:5"), games.make("go:4")
-    record = GameRecord(NAMES, [1], 1, "resigned")
-    paths = [
-        write(tmp_path / f"{game.size}.sgf", [record], game) for game in (five, four)
-    ]
-    of_go_4 = r"4.sgf: game 1 is of go:4, an earlier one of go:5: "
-    with pytest.raises(ValueError, match=f"{of_go_4}give the game, whose options"):
+    paths = []
+    for size in (4, 3):
+        record = GameRecord(NAMES, [1], 1, "resigned")
+        path = tmp_path / f"{size}.jsonl"
+        paths.append(write(path, [record], games.make(f"hex:{size}")))
+    of_hex_3 = r"3.jsonl: game 1 is of hex:3, an earlier one of hex:4: "
+    with pytest.raises(ValueError, match=f"{of_hex_3}give the game, whose options"):
         import_games(paths, tmp_path / "stored")
     other = write(tmp_path / "games.jsonl")
-    with pytest.raises(ValueError, match=r"of go:5: import each game to a directory"):
+    with pytest.raises(ValueError, match=r"of hex:4: import each game to a directory"):
         import_games([paths[0], other], tmp_path / "stored")
     assert not (tmp_path / "stored").exists()
 
