@@ -10,6 +10,7 @@ import pytest
 
 from azjax import games
 from azjax.games import random_action
+from azjax.games.core import initial_states
 from azjax.networks import DenseTrunkConfig, NetworkConfig, QNetworkConfig
 from azjax.players import (
     AlphaZeroPlayer,
@@ -52,7 +53,18 @@ NETWORK = NetworkConfig(
 
 @functools.cache
 def made_network():
-    return first_network(0, GAME, NETWORK)
+    """Returns a network, and zeros as its variables: only their types matter."""
+    networks = []
+
+    def make():
+        network, variables = first_network(0, GAME, NETWORK)
+        networks.append(network)
+        return variables
+
+    shapes = jax.eval_shape(make)
+    return networks[0], jax.tree.map(
+        lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes
+    )
 
 
 def assert_same_types(function):
@@ -68,7 +80,7 @@ def assert_same_types(function):
 
 
 def first_states():
-    return jax.tree.map(lambda leaf: jnp.stack([leaf] * 2), GAME.init())
+    return initial_states(GAME, 2)
 
 
 @pytest.mark.parametrize(
@@ -107,14 +119,10 @@ def test_a_game_has_the_same_types(name):
     assert_same_types(play)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "num_moves"),
-    [
-        ("go:size=3,superko=True", 12),
-        pytest.param("go:5", 30, marks=pytest.mark.slow),
-        pytest.param("chess", 20, marks=pytest.mark.slow),
-        pytest.param("othello", 60, marks=pytest.mark.slow),
-    ],
+    [("go:size=3,superko=True", 12), ("go:5", 30), ("chess", 20), ("othello", 60)],
 )
 def test_a_game_has_the_same_moves_and_results(name, num_moves):
     game = games.make(name)
@@ -134,12 +142,16 @@ def test_a_game_has_the_same_moves_and_results(name, num_moves):
     jax.tree.map(np.testing.assert_array_equal, *results)
 
 
-@pytest.mark.parametrize("algorithm", ["gumbel", "alphazero"])
 @pytest.mark.parametrize(
-    "settings",
+    ("algorithm", "settings"),
     [
-        {"tree_reuse_nodes": 4, "use_solver": True},
-        {},
+        ("gumbel", {"tree_reuse_nodes": 4, "use_solver": True}),
+        pytest.param("gumbel", {}, marks=pytest.mark.slow),
+        pytest.param("alphazero", {}, marks=pytest.mark.slow),
+        pytest.param(
+            *("alphazero", {"tree_reuse_nodes": 4, "use_solver": True}),
+            marks=pytest.mark.slow,
+        ),
     ],
 )
 def test_a_search_has_the_same_types(algorithm, settings):
@@ -165,7 +177,10 @@ def test_a_search_has_the_same_types(algorithm, settings):
     assert_same_types(search)
 
 
-@pytest.mark.parametrize("policy", [gumbel_muzero_policy, muzero_policy])
+@pytest.mark.parametrize(
+    "policy",
+    [gumbel_muzero_policy, pytest.param(muzero_policy, marks=pytest.mark.slow)],
+)
 def test_a_root_in_float64_is_searched_in_float32(policy):
     network, variables = made_network()
 
@@ -182,26 +197,32 @@ def test_a_root_in_float64_is_searched_in_float32(policy):
     assert_same_types(search)
 
 
-def players():
-    network = made_network()
-    return {
-        "random": RandomPlayer(GAME),
-        "greedy": GreedyPlayer(GAME),
-        "minimax": MinimaxPlayer(GAME, 2),
-        "mcts": MCTSPlayer(GAME, 4),
-        "network": NetworkPlayer(GAME, *network, temperature=0.5),
-        "alphazero": AlphaZeroPlayer(GAME, GumbelConfig(), 4, *network),
-    }
+PLAYERS = {
+    "random": lambda *_: RandomPlayer(GAME),
+    "greedy": lambda *_: GreedyPlayer(GAME),
+    "minimax": lambda *_: MinimaxPlayer(GAME, 2),
+    "mcts": lambda *_: MCTSPlayer(GAME, 4),
+    "network": lambda *network: NetworkPlayer(GAME, *network, temperature=0.5),
+    "alphazero": lambda *network: AlphaZeroPlayer(GAME, GumbelConfig(), 4, *network),
+}
 
 
 @pytest.mark.parametrize(
-    "kind", ["random", "greedy", "minimax", "mcts", "network", "alphazero"]
+    "kind",
+    [
+        *("random", "network", "alphazero"),
+        *(
+            pytest.param(k, marks=pytest.mark.slow)
+            for k in ("greedy", "minimax", "mcts")
+        ),
+    ],
 )
 def test_a_player_has_the_same_types(kind):
-    player = players()[kind]
+    player = PLAYERS[kind](*made_network())
     assert_same_types(lambda: player.choose(jax.random.key(0), first_states()))
 
 
+@pytest.mark.slow
 def test_self_play_has_the_same_types():
     config = SelfPlayConfig(
         num_games=4,
