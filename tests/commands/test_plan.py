@@ -11,6 +11,7 @@ from azjax.commands import plan as module
 from azjax.devices import CHIPS, target_platform
 from azjax.training import forecast as forecast_module
 from azjax.training import preset
+from azjax.training.phases import CompiledPhase, Launches
 
 TINY_TEXT = """
     --network.trunk.width 16 --network.trunk.num-blocks 1
@@ -23,17 +24,23 @@ TINY_TEXT = """
 TINY = TINY_TEXT.split()
 
 
+PHASES = ("self-play, 2 simulations", "insertion", "index", "gradient", "update")
+
+
+def compiled(phase, mesh):
+    """Returns a compiler's report on a phase that is not compiled."""
+    launches = Launches(5, 4, 3, 2, (1,), 6) if "self-play" in phase.name else None
+    sizes = (900, 400, 700, 800, 60, 5_000)
+    return CompiledPhase(phase.name, phase.runs, 1.0, *sizes, {}, launches)
+
+
 @pytest.fixture(scope="module")
 def planned():
-    """The runs that were planned for this machine's device."""
-    found, original = [], module.forecast
-
-    def record(*args, **kwargs):
-        found.append(original(*args, **kwargs))
-        return found[0]
-
+    """The forecast of a run on this machine's device."""
+    found = []
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "forecast", record)
+        patch.setattr(forecast_module, "compile_phase", compiled)
+        patch.setattr(module, "print_forecast", lambda _, result: found.append(result))
         cli.main(["plan", "tic_tac_toe", *TINY])
     return found[0]
 
@@ -46,8 +53,7 @@ def printed(forecast, capsys, **changes):
 def test_a_run_is_planned_for_this_machines_device(planned, capsys):
     out = printed(planned, capsys)
     assert "tic_tac_toe on cpu, 1 device" in out
-    phases = ("self-play, 2 simulations", "insertion", "index", "gradient", "update")
-    for phase in phases:
+    for phase in PHASES:
         assert out.count(phase) >= 2
     assert "the peak speed of this device is unknown" in out
     assert "kernels" not in out
@@ -142,7 +148,9 @@ def test_devices_that_do_not_divide_the_lanes_are_refused(capsys, monkeypatch):
     monkeypatch.setattr(forecast_module, "topology_mesh", lambda name: mesh)
     monkeypatch.setattr(module.jax.config, "update", lambda name, value: None)
     with pytest.raises(SystemExit):
-        cli.main(["plan", "tic_tac_toe", "--preset", "cpu", "--device", "v5e:4x4"])
+        cli.main(
+            ["plan", "tic_tac_toe", "--preset", "cpu", *TINY, "--device", "v5e:4x4"]
+        )
     (line,) = capsys.readouterr().err.splitlines()
     assert "num_lanes must be a multiple of the 16 devices: 8" in line
 
@@ -170,5 +178,6 @@ def test_a_program_that_the_compiler_finds_too_large_is_refused(capsys, monkeypa
     with pytest.raises(SystemExit) as error:
         cli.main(["plan", "tic_tac_toe", *TINY])
     assert error.value.code == 2
-    *_, line = capsys.readouterr().err.splitlines()
+    *_, note, line = capsys.readouterr().err.splitlines()
+    assert note == "azjax: compiling self-play, 2 simulations ..."
     assert "self-play, 2 simulations does not fit into the memory of cpu: lower" in line
