@@ -1,3 +1,4 @@
+import functools
 import json
 
 import chex
@@ -25,10 +26,13 @@ CONFIGS = [
 ]
 
 
+@functools.cache
 def trained_q(config):
-    network, params = init_q_network(
-        jax.random.key(5), GAME.observation_shape, GAME.num_actions, config
-    )
+    network, params = jax.jit(
+        lambda: init_q_network(
+            jax.random.key(5), GAME.observation_shape, GAME.num_actions, config
+        )
+    )()
     return TrainedQ(GAME, network, jax.tree.map(lambda x: x + 0.1, params), config)
 
 
@@ -59,40 +63,41 @@ def test_q_players_accept_an_epsilon(run):
     assert load(f"q_learning:{run}").epsilon == 0
 
 
-@pytest.mark.parametrize("text", ["2", "-0.1", "often", "nan"])
-def test_a_wrong_epsilon_is_refused(run, text):
-    with pytest.raises(ValueError, match="epsilon must be a number from 0 to 1"):
-        load(f"q_learning:{run}?epsilon={text}")
+@pytest.mark.parametrize(
+    ("spec", "message"),
+    [
+        *(
+            (f"q_learning:RUN?epsilon={text}", "epsilon must be a number from 0 to 1")
+            for text in ("2", "-0.1", "often", "nan")
+        ),
+        ("network:RUN", "load it as q_learning:RUN"),
+        ("alphazero:RUN", "load it as q_learning:RUN"),
+        ("q_learning:RUN/nothing", "no player in .*nothing"),
+    ],
+)
+def test_a_wrong_epsilon_and_a_wrong_kind_of_player_are_refused(run, spec, message):
+    with pytest.raises(ValueError, match=message):
+        load(spec.replace("RUN", str(run)))
 
 
-def test_a_run_of_another_game_is_refused(run):
+def test_a_run_of_another_game_or_algorithm_is_refused(run, trained, tmp_path):
     with pytest.raises(ValueError, match="is for tic_tac_toe, not for connect_four"):
         load(f"q_learning:{run}", games.make("connect_four"))
-
-
-@pytest.mark.parametrize("kind", ["network", "alphazero"])
-def test_a_q_run_is_refused_as_an_alphazero_run(run, kind):
-    with pytest.raises(ValueError, match="load it as q_learning:RUN"):
-        load(f"{kind}:{run}")
     with pytest.raises(ValueError, match="load it as q_learning:RUN"):
         load_player(run)
-
-
-def test_an_alphazero_run_is_refused_as_a_q_run(trained, tmp_path):
-    save_player(tmp_path / "player", trained)
+    save_player(tmp_path / "other", trained)
     with pytest.raises(ValueError, match="load it as network:RUN or alphazero:RUN"):
-        load(f"q_learning:{tmp_path}")
+        load(f"q_learning:{tmp_path / 'other'}")
+
+
+def change_config(run, changes):
+    path = run / "player" / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
 def test_a_player_of_an_older_version_loads(run):
-    path = run / "player" / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": 1}))
-    assert load_q_player(run).game == games.make("tic_tac_toe")
-
-
-def test_a_missing_run_is_named(tmp_path):
-    with pytest.raises(ValueError, match=r"no player in .*nothing"):
-        load_q_player(tmp_path / "nothing")
+    change_config(run, {"format": 1})
+    assert load_q_player(run).game == GAME
 
 
 @pytest.mark.parametrize(
@@ -101,31 +106,29 @@ def test_a_missing_run_is_named(tmp_path):
         ({"format": 99}, "does not fit this version of azjax: its format is 99, and"),
         ({"game": "nim"}, "the unknown game 'nim'"),
         ({"network": {}}, "lack 'form'"),
-        (
-            {"network": {"form": "state", "hidden": [10**9], "separate": False}},
-            "network.hidden must be an int from 1 to 8192: 1000000000",
-        ),
-        (
-            {"network": {"form": "state", "hidden": [9] * 99, "separate": False}},
-            "network.hidden must be 1 to 64 numbers: 99",
-        ),
-        (
-            {"network": {"form": "state", "hidden": [9], "separate": 1}},
-            "network.separate must be True or False: 1",
-        ),
-        (
-            {"network": {"form": [], "hidden": [9], "separate": False}},
-            "does not fit this version",
-        ),
-        (
-            {"network": {"form": "state", "hidden": [9], "separate": False}},
-            "do not fit the network",
+        *(
+            (
+                {
+                    "network": {"form": "state", "hidden": [9], "separate": False}
+                    | wrong
+                },
+                says,
+            )
+            for wrong, says in (
+                (
+                    {"hidden": [10**9]},
+                    "network.hidden must be an int from 1 to 8192: 1000000000",
+                ),
+                ({"hidden": [9] * 99}, "network.hidden must be 1 to 64 numbers: 99"),
+                ({"separate": 1}, "network.separate must be True or False: 1"),
+                ({"form": []}, "does not fit this version"),
+                ({}, "do not fit the network"),
+            )
         ),
     ],
 )
 def test_a_damaged_player_or_another_version_is_refused(run, changes, says):
-    path = run / "player" / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    change_config(run, changes)
     with pytest.raises(ValueError, match=says) as error:
         load_q_player(run)
     assert "\n" not in str(error.value)
