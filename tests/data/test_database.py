@@ -27,32 +27,30 @@ def database(directory):
         yield database
 
 
-def test_a_result_is_that_of_the_player_to_move(database):
-    rows = database.query("SELECT result FROM positions WHERE game = 5 ORDER BY ply")
-    assert rows.rows == [(1.0,), (-1.0,), (1.0,), (-1.0,), (1.0,)]
-
-
-def test_positions_of_an_unfinished_game_have_no_result(database):
-    rows = database.query("SELECT result FROM positions WHERE game = 7").rows
-    assert rows == [(None,), (None,)]
-
-
-def test_the_games_have_their_length_and_the_first_players_result(database):
-    sql = "SELECT game, num_moves, ended, first_player_result FROM games ORDER BY game"
-    assert database.query(sql).rows == [
-        (5, 5, True, 1.0),
-        (6, 9, True, 0.0),
-        (7, 2, False, None),
-    ]
-
-
-def test_the_openings_are_the_first_positions_of_the_games(database):
-    sql = "SELECT game, move, is_initial_position, result FROM openings ORDER BY game"
-    assert database.query(sql).rows == [
-        (5, 0, True, 1.0),
-        (6, 0, True, 0.0),
-        (7, 4, True, None),
-    ]
+@pytest.mark.parametrize(
+    ("sql", "rows"),
+    [
+        # The result is that of the player to move, and none of an unfinished game.
+        (
+            "SELECT result FROM positions WHERE game = 5 ORDER BY ply",
+            [(1.0,), (-1.0,), (1.0,), (-1.0,), (1.0,)],
+        ),
+        ("SELECT result FROM positions WHERE game = 7", [(None,), (None,)]),
+        (
+            "SELECT game, num_moves, ended, first_player_result FROM games "
+            "ORDER BY game",
+            [(5, 5, True, 1.0), (6, 9, True, 0.0), (7, 2, False, None)],
+        ),
+        # The openings are the first positions of the games.
+        (
+            "SELECT game, move, is_initial_position, result FROM openings "
+            "ORDER BY game",
+            [(5, 0, True, 1.0), (6, 0, True, 0.0), (7, 4, True, None)],
+        ),
+    ],
+)
+def test_the_views_have_the_games_with_their_results(database, sql, rows):
+    assert database.query(sql).rows == rows
 
 
 @pytest.mark.parametrize("name", QUERIES)
@@ -127,17 +125,13 @@ def test_files_of_schema_1_have_no_values_of_actions(directory, tmp_path, is_mix
         ]
 
 
-def test_a_directory_without_games_is_refused(tmp_path):
-    with pytest.raises(ValueError, match="holds no games"), opened(tmp_path, GAME):
-        pass
-
-
-def test_games_of_another_game_are_refused(directory):
-    with (
-        pytest.raises(ValueError, match="not of hex:5"),
-        opened(directory, games.make("hex:5")),
+def test_a_directory_without_games_or_of_another_game_is_refused(directory, tmp_path):
+    for path, game, message in (
+        (tmp_path, GAME, "holds no games"),
+        (directory, games.make("hex:5"), "not of hex:5"),
     ):
-        pass
+        with pytest.raises(ValueError, match=message), opened(path, game):
+            pass
 
 
 def test_a_file_with_a_damaged_page_is_refused_in_one_line(directory, tmp_path):

@@ -35,11 +35,9 @@ def test_files_after_a_checkpoint_and_unfinished_ones_are_dropped(directory):
     assert (directory / "notes.parquet").exists()
 
 
-def test_the_oldest_files_are_deleted_above_the_limit(directory):
-    delete_oldest(directory, 20)
-    assert ranges(directory) == [(5, 6), (7, 12)]
-
-
-def test_the_newest_file_is_kept_whatever_its_size(directory):
-    delete_oldest(directory, 1)
-    assert ranges(directory) == [(7, 12)]
+@pytest.mark.parametrize(("most", "kept"), [(20, [(5, 6), (7, 12)]), (1, [(7, 12)])])
+def test_the_oldest_files_are_deleted_above_the_limit_but_not_the_newest(
+    directory, most, kept
+):
+    delete_oldest(directory, most)
+    assert ranges(directory) == kept

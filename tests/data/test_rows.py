@@ -53,28 +53,17 @@ def path(tmp_path):
     return tmp_path / "file.parquet"
 
 
-def test_a_file_has_the_metadata_of_its_run(path):
+def test_a_file_has_the_metadata_of_its_run_and_the_columns_of_the_rows(path):
     _, about = read_about(path)
     assert about["schema"] == SCHEMA_VERSION
     assert about["game"] == "tic_tac_toe"
     assert checked_run(path, GAME) == "abc"
-
-
-def test_columns_are_those_of_the_rows(path):
     columns = pq.read_table(path).to_pydict()
     assert columns["move"] == [move for moves in GAMES.values() for move in moves]
     assert set(columns["seed"]) == {3}
     assert columns["policy_actions"][0] == [0, 1]
     assert columns["policy_probabilities"][0] == [0.75, 0.25]
-
-
-def test_an_action_without_visits_has_no_value(path):
-    assert pq.read_table(path)["policy_values"][0].as_py() == [0.5, None]
-
-
-def test_a_file_of_another_game_is_refused(path):
-    with pytest.raises(ValueError, match="games of tic_tac_toe, not of hex:5"):
-        checked_run(path, games.make("hex:5"))
+    assert columns["policy_values"][0] == [0.5, None]  # without visits
 
 
 def test_a_file_of_another_schema_is_refused(path, monkeypatch):
@@ -88,20 +77,18 @@ def test_a_file_of_schema_1_is_accepted(path):
     assert checked_run(path, GAME) == "abc"
 
 
-def test_a_truncated_file_is_refused(path):
+def test_other_files_are_refused(path, tmp_path):
+    with pytest.raises(ValueError, match="games of tic_tac_toe, not of hex:5"):
+        checked_run(path, games.make("hex:5"))
+    table, other = pq.read_table(path), tmp_path / "other.parquet"
+    for content, message in (
+        (table.drop_columns("value"), "has other columns"),
+        (table.drop_columns("policy_values"), "has other columns"),
+        (pa.table({"a": [1]}), "no file of games of azjax"),
+    ):
+        pq.write_table(content, other)
+        with pytest.raises(ValueError, match=message):
+            checked_run(other, GAME)
     path.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(ValueError, match="no Parquet file, or damaged"):
-        checked_run(path, GAME)
-
-
-def test_a_parquet_file_without_the_metadata_is_refused(tmp_path):
-    pq.write_table(pa.table({"a": [1]}), tmp_path / "other.parquet")
-    with pytest.raises(ValueError, match="no file of games of azjax"):
-        checked_run(tmp_path / "other.parquet", GAME)
-
-
-@pytest.mark.parametrize("column", ["value", "policy_values"])
-def test_a_file_with_a_missing_column_is_refused(path, column):
-    pq.write_table(pq.read_table(path).drop_columns(column), path)
-    with pytest.raises(ValueError, match="has other columns"):
         checked_run(path, GAME)
