@@ -11,7 +11,7 @@ import pytest
 from azjax import games, players
 from azjax.play.incremental_search import IncrementalSearch, SlicePlan
 
-TIMEOUT = 60_000  # ms; the machine can be loaded
+TIMEOUT = 30_000  # ms; the machine can be loaded
 YOURS = "#board[data-turn=user]"
 OVER = "#board[data-turn=nobody]"
 
@@ -33,14 +33,27 @@ class Visit:
         self.context = browser.new_context(**options)
         self.context.set_default_timeout(TIMEOUT)
         self.requests, self.problems = [], []
-        self.origin = "/".join(url.split("/")[:3]) + "/"
         if hurries:
             self.context.add_init_script(HURRY)
         self.page = self.context.new_page()
         self.page.on("request", self.note_request)
         self.page.on("console", self.note_console)
         self.page.on("pageerror", lambda error: self.problems.append(str(error)))
+        self.open(url)
+
+    def open(self, url):
+        """Loads an address, also if the current one differs only behind `#`."""
+        self.page.goto("about:blank")
+        self.requests.clear()
+        self.problems.clear()
+        self.origin = "/".join(url.split("/")[:3]) + "/"
         self.page.goto(url)
+
+    def forget(self):
+        """Closes the address, and removes its data in the browser."""
+        if self.page.url.startswith("http"):
+            self.page.evaluate("localStorage.clear()")
+        self.page.goto("about:blank")
 
     def note_request(self, request):
         self.requests.append(request.url)
@@ -109,18 +122,33 @@ def browser(chromium):
         yield running.chromium.launch(executable_path=chromium, args=args)
 
 
+@pytest.fixture(scope="module")
+def tabs():
+    """Open pages that tests use in turn: a new context costs a second."""
+    return []
+
+
 @pytest.fixture
-def open_page(browser):
-    """Opens an address in a browser without data of earlier visits."""
+def open_page(browser, tabs):
+    """Opens an address in a browser without data of earlier visits.
+
+    Each test has one page with the usual options, and may have others.
+    """
     opened = []
 
     def open_address(url, **options):
-        opened.append(Visit(browser, url, **options))
-        return opened[-1]
+        if not options and tabs:
+            tabs[0].open(url)
+            return tabs[0]
+        visit = Visit(browser, url, **options)
+        (opened if options else tabs).append(visit)
+        return visit
 
     yield open_address
     for each in opened:
         each.context.close()
+    for each in tabs:
+        each.forget()
 
 
 @pytest.fixture(scope="session")

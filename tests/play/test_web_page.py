@@ -1,11 +1,13 @@
 """The page in a browser; needs playwright and Chromium."""
 
 import dataclasses
+import functools
+import http.server
 import json
+import os
 import re
 import shutil
-import subprocess
-import sys
+import threading
 
 import jax
 import numpy as np
@@ -21,6 +23,11 @@ YOURS = "#board[data-turn=user]"
 OVER = "#board[data-turn=nobody]"
 
 
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
 @pytest.fixture(scope="module")
 def sites(tmp_path_factory):
     """Serves one folder with a site for each game; yields its address and path."""
@@ -28,15 +35,11 @@ def sites(tmp_path_factory):
     for name in browser_games():
         trained = players.load_run("pretrained", games.make(name))
         export_web(trained, folder / name, name="shipped")
-    command = [sys.executable, "-u", "-m", "http.server", "0", "-b", "127.0.0.1"]
-    with subprocess.Popen(
-        [*command, "-d", folder], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL
-    ) as server:
-        assert server.stdout is not None
-        port = re.search(r"port (\d+)", server.stdout.readline().decode())
-        assert port is not None
-        yield f"http://127.0.0.1:{port[1]}", folder
-        server.terminate()
+    handler = functools.partial(QuietHandler, directory=str(folder))
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}", folder
+        server.shutdown()
 
 
 @pytest.fixture
@@ -54,35 +57,42 @@ def visit(open_page, sites):
         assert each.problems == []
 
 
+def open_link(page, link):
+    """Sets the address of an open page to another game."""
+    page.page.evaluate("link => { location.hash = link; }", link)
+
+
 class Rules:
     """The game on the page, by the Python rules."""
 
     def __init__(self, name):
         self.game = games.make(name)
-        self.state = self.game.init()
         self.step = jax.jit(self.game.step)
+        self.look = jax.jit(
+            lambda state: (
+                self.game.legal_action_mask(state),
+                self.game.rewards(state) * state.terminated,
+            )
+        )
+        self.state = self.game.init()
 
     def legal(self):
-        return np.flatnonzero(self.game.legal_action_mask(self.state)).tolist()
+        return np.flatnonzero(self.look(self.state)[0]).tolist()
 
     def play(self, action):
-        self.state = self.step(self.state, action)
+        self.state = self.step(self.state, np.int32(action))
 
     def winning(self, player):
         """Returns the actions with which a player would win immediately."""
-        state = self.state
+        state = jax.device_get(self.state)
         if self.game.name == "tic_tac_toe":
             state = dataclasses.replace(state, current_player=np.int8(player))
         elif state.current_player != player:
             state = dataclasses.replace(
                 state, stones=state.stones[::-1], status=1 - state.status
             )
-        wins = []
-        for action in self.legal():
-            after = self.step(state, action)
-            if after.terminated and self.game.rewards(after)[player] == 1:
-                wins.append(action)
-        return wins
+        after = {a: self.step(state, np.int32(a)) for a in self.legal()}
+        return [a for a, state in after.items() if self.look(state)[1][player] == 1]
 
     def careless_move(self):
         """Returns a move that threatens to win, or one that lets the opponent win."""
@@ -95,7 +105,9 @@ class Rules:
         return -max(choices)[2]
 
 
-@pytest.mark.parametrize("name", browser_games())
+@pytest.mark.parametrize(
+    "name", [pytest.param("connect_four", marks=pytest.mark.slow), "tic_tac_toe"]
+)
 def test_a_whole_game_is_played_and_the_computer_wins_and_blocks(visit, name):
     page, rules = visit(name), Rules(name)
     blocked = False
@@ -117,6 +129,138 @@ def test_a_whole_game_is_played_and_the_computer_wins_and_blocks(visit, name):
     assert page.find(".wins").count() >= (4 if name == "connect_four" else 3)
     assert page.score() == [0, 0, 1]
     assert blocked
+    # All requests go to the page's own host, those of the worker too.
+    names = {url.rpartition("/")[2] for url in page.requests}
+    assert {"worker.js", "network.onnx.gz", f"{name}.js"} <= names
+    assert sum(f"{other}.js" in names for other in browser_games()) == 1
+
+
+def test_moves_are_clicked_typed_and_taken_back_and_either_side_begins(visit):
+    page = visit("tic_tac_toe")
+    board, later = page.find("#board"), page.find("#begins-later")
+    assert "#" not in page.page.url
+    assert page.find("#undo").is_disabled()
+    page.find(".entry input").fill("d4")
+    page.page.keyboard.press("Enter")
+    expect(page.find(".entry p")).to_contain_text("'d4' is no legal move; legal are a3")
+    page.find(".entry input").fill(" B2 ")
+    page.page.keyboard.press("Enter")
+    page.wait_for(f"{YOURS}[data-moves='2']")
+    assert page.target(4).get_attribute("aria-label") == "b2: cross"
+    # A choice of who begins does not end the game.
+    page.find("label:has-text('Computer')").click()
+    expect(later).to_have_text("Applies to the next game.")
+    assert board.get_attribute("data-moves") == "2"
+    page.find("label:has-text('You')").click()
+    expect(later).to_be_hidden()
+    page.find("label:has-text('Computer')").click()
+    page.find("#new-game").click()
+    page.wait_for(f"{YOURS}[data-moves='1']")
+    expect(later).to_be_hidden()
+    expect(page.find(".piece[data-kind='0']")).to_have_count(1)
+    assert page.find("#undo").is_disabled()
+    assert page.find("body").get_attribute("data-you") == "1"
+    # No move of the user would be lost.
+    page.find("label:has-text('You')").click()
+    page.wait_for(f"{YOURS}[data-moves='0']")
+    # A decision of an abandoned game does not affect the next game.
+    page.find("#strength").press("End")
+    page.target(4).click()
+    page.wait_for("#board:not([data-moves='0'])")
+    page.find("#new-game").click()
+    page.wait_for("#board[data-moves='0']")
+    page.target(0).click()
+    page.find("#undo").click()
+    page.weaken()
+    page.play(8)
+    expect(page.find(".piece[data-kind='0']")).to_have_count(1)
+    expect(page.find(".piece[data-kind='1']")).to_have_count(1)
+    assert page.target(8).get_attribute("aria-label") == "c1: cross"
+
+
+def test_a_game_is_a_link_and_an_invalid_link_keeps_the_current_game(visit):
+    page = visit("tic_tac_toe", "#you=0&moves=4-4")
+    board, notice = page.find("#board"), page.find("#notice")
+    expect(notice).to_have_text(
+        "The link has no valid game: action 4, number 2, is not legal"
+    )
+    assert "#" not in page.page.url
+    page.play(4)
+    expect(notice).to_be_hidden()
+    url, status = page.page.url, page.status()
+    assert re.search(r"#you=0&moves=4-\d$", url), url
+    for link, says in [
+        ("#moves=4", "“you” must be 0, 1 or nobody"),
+        ("#you=0&moves=4-x", "“moves” must be numbers, as in 3-3-2: “4-x”"),
+        ("#you=0&moves=" + 5000 * "4-", "“moves” is too long"),
+        ("#you=0&moves=0-3-1-4-2-5", "action 5, number 6, is not legal"),
+    ]:
+        open_link(page, link)
+        expect(notice).to_contain_text(says)
+        assert page.page.url == url
+        assert page.find(f"{YOURS}[data-moves='2']").count() == 1
+    page.page.reload()
+    page.wait_for_turn()
+    assert page.status() == status
+    assert board.get_attribute("data-moves") == "2"
+    page.find("#undo").click()
+    expect(board).to_have_attribute("data-moves", "0")
+    open_link(page, "#you=1&moves=4-0")
+    page.wait_for(f"{YOURS}[data-moves='3']")
+    assert page.find("input[value=computer]").is_checked()
+
+
+def test_a_game_is_saved_and_counted_once(visit, tmp_path):
+    page = visit("tic_tac_toe", "#you=0&moves=0-3-1-4")
+
+    def saved():
+        with page.page.expect_download() as download:
+            page.find("#save-game").click()
+        path = tmp_path / download.value.suggested_filename
+        download.value.save_as(path)
+        return load(path, games.make("tic_tac_toe"))
+
+    game, actions = saved()
+    assert actions == [0, 3, 1, 4]
+    assert game.players == ("human", "shipped")
+    assert game.result == "unfinished"
+    # A finished continuation shows its result; it is not counted.
+    analyze(page)
+    branch(page, "c3").click()
+    expect(page.find("#status")).to_have_text("What if c3? You win!")
+    assert page.score() == [0, 0, 0]
+    page.page.keyboard.press("Escape")
+    page.find("#last").click()
+    page.play(2)
+    expect(page.find("#branches")).to_be_hidden()
+    assert saved()[0].result == "first wins"
+    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    page.find("#copy-link").click()
+    expect(page.find("#shared")).to_have_text("Link copied.")
+    link = page.page.evaluate("navigator.clipboard.readText()")
+    assert link == page.page.url
+    assert link.endswith("/tic_tac_toe/#you=0&moves=0-3-1-4-2")
+    page.page.evaluate(
+        "Object.defineProperty(navigator, 'clipboard', { value: undefined })"
+    )
+    page.find("#copy-link").click()
+    expect(page.find("#link")).to_have_value(link)
+    # The game is counted once. This browser has counted it, so undo removes it; it has
+    # not counted others.
+    assert (page.status(), page.score()) == ("You win!", [1, 0, 0])
+    page.page.reload()
+    page.wait_for_turn()
+    assert (page.status(), page.score()) == ("You win!", [1, 0, 0])
+    page.find("#undo").click()
+    page.wait_for(YOURS)
+    expect(page.find("#link")).to_be_hidden()
+    assert page.score() == [0, 0, 0]
+    page.play(2)
+    open_link(page, "#you=1&moves=8-3-7-4-6")
+    expect(page.find("#status")).to_have_text("The computer wins.")
+    page.find("#undo").click()
+    page.wait_for(f"{YOURS}[data-moves='3']")
+    assert page.score() == [1, 0, 0]
 
 
 @pytest.mark.slow
@@ -128,8 +272,7 @@ def test_the_score_is_kept_and_a_new_game_is_empty(visit):
             if page.target(column).get_attribute("aria-disabled") == "false":
                 page.play(column)
                 break
-    score = page.score()
-    assert sum(score) == 1
+    assert sum(page.score()) == 1
     page.find("#undo").click()
     page.wait_for_turn()
     assert page.score() == [0, 0, 0]
@@ -146,94 +289,6 @@ def test_the_score_is_kept_and_a_new_game_is_empty(visit):
     assert page.score() == [3, 1, 4]
     page.find("#reset-score").click()
     assert page.score() == [0, 0, 0]
-
-
-def test_undo_takes_back_both_moves(visit):
-    page = visit()
-    assert page.find("#undo").is_disabled()
-    page.weaken()
-    for column in (0, 1):
-        page.play(column)
-    assert page.pieces() == 4
-    page.find("#undo").click()
-    expect(page.find(".falls")).to_have_count(2)
-    expect(page.target(0)).to_have_attribute(
-        "aria-label", re.compile("Column 1: cross")
-    )
-    page.find("#undo").click()
-    expect(page.find(".falls")).to_have_count(0)
-    assert page.find("#undo").is_disabled()
-
-
-def test_a_decision_of_an_abandoned_game_does_not_affect_the_next(visit):
-    page = visit("tic_tac_toe")
-    page.find("#strength").press("End")
-    page.target(4).click()
-    page.wait_for("#board:not([data-moves='0'])")
-    page.find("#new-game").click()
-    page.wait_for("#board[data-moves='0']")
-    page.target(0).click()
-    page.find("#undo").click()
-    page.play(8)
-    expect(page.find(".piece[data-kind='0']")).to_have_count(1)
-    expect(page.find(".piece[data-kind='1']")).to_have_count(1)
-    assert page.target(8).get_attribute("aria-label") == "c1: cross"
-
-
-def test_a_move_can_be_typed(visit):
-    page = visit("tic_tac_toe")
-    page.find(".entry input").fill("d4")
-    page.page.keyboard.press("Enter")
-    expect(page.find(".entry p")).to_contain_text("'d4' is no legal move; legal are a3")
-    page.find(".entry input").fill(" B2 ")
-    page.page.keyboard.press("Enter")
-    page.wait_for(f"{YOURS}[data-moves='2']")
-    assert page.target(4).get_attribute("aria-label") == "b2: cross"
-
-
-def test_the_computer_can_move_first(visit):
-    page = visit("tic_tac_toe")
-    page.find("label:has-text('Computer')").click()
-    expect(page.find(".piece[data-kind='0']")).to_have_count(1)
-    page.wait_for_turn()
-    assert page.find("#undo").is_disabled()
-    assert page.find("body").get_attribute("data-you") == "1"
-
-
-def test_a_game_can_be_played_by_keyboard(visit):
-    page = visit()
-    page.target(0).focus()
-    page.page.keyboard.press("ArrowRight")
-    expect(page.target(1)).to_be_focused()
-    expect(page.find(".ghost .piece")).to_have_count(1)
-    page.page.keyboard.press("Enter")
-    page.wait_for(f"{YOURS}[data-moves='2']")
-    expect(page.target(1)).to_have_attribute("aria-label", re.compile("2: cross"))
-    page.page.keyboard.press("7")
-    page.wait_for(f"{YOURS}[data-moves='4']")
-    expect(page.target(6)).to_have_attribute("aria-label", re.compile("7: cross"))
-    page.find("#new-game").focus()
-    page.page.keyboard.press("Enter")
-    expect(page.find(".falls")).to_have_count(0)
-
-
-def test_the_analysis_shows_the_decision(visit):
-    page = visit()
-    page.play(3)
-    assert page.find(".estimate").count() == 0
-    page.find("#analysis > summary").click()
-    expect(page.find("#speed")).to_contain_text(
-        re.compile(r"^200 simulations, [\d,]+ a")
-    )
-    expect(page.find("#moves tr")).to_have_count(7)
-    expect(page.find("#moves .best")).to_have_count(1)
-    chances = re.findall(r"(\d+)%", page.find("#chances-text").inner_text())
-    assert 98 <= sum(map(int, chances)) <= 102
-    expect(page.find(".estimate .share").first).to_be_visible()
-    assert re.fullmatch(r"[1-7]( [1-7])*", page.find("#line").inner_text())
-    assert page.find("#chart .curve").count() == 1
-    page.find("#on-board").uncheck()
-    assert page.find(".estimate").count() == 0
 
 
 def analyze(page):
@@ -262,13 +317,62 @@ def choose_branch(page):
     )
 
 
+def test_a_game_is_played_by_keyboard_and_analyzed(visit):
+    page = visit()
+    page.target(0).focus()
+    page.page.keyboard.press("ArrowRight")
+    expect(page.target(1)).to_be_focused()
+    expect(page.find(".ghost .piece")).to_have_count(1)
+    page.page.keyboard.press("Enter")
+    page.wait_for(f"{YOURS}[data-moves='2']")
+    expect(page.target(1)).to_have_attribute("aria-label", re.compile("2: cross"))
+    page.page.keyboard.press("7")
+    page.wait_for(f"{YOURS}[data-moves='4']")
+    expect(page.target(6)).to_have_attribute("aria-label", re.compile("7: cross"))
+    # Undo takes back both moves.
+    assert page.pieces() == 4
+    page.find("#undo").click()
+    expect(page.find(".falls")).to_have_count(2)
+    expect(page.target(1)).to_have_attribute("aria-label", re.compile("2: cross"))
+    page.find("#undo").click()
+    expect(page.find(".falls")).to_have_count(0)
+    assert page.find("#undo").is_disabled()
+    # A changed setting does not cancel a move.
+    assert page.find(".estimate").count() == 0
+    page.page.evaluate(
+        """() => {
+            document.querySelectorAll(".targets button")[3].click();
+            document.querySelector("#strength").dispatchEvent(new Event("change"));
+            document.querySelector("#analysis").open = true;
+        }"""
+    )
+    page.wait_for(f"{YOURS}[data-moves='2']")
+    assert page.page.url.split("moves=3-")[1].isdigit()
+    expect(page.find("#speed")).to_contain_text(
+        re.compile(r"^200 simulations, [\d,]+ a")
+    )
+    expect(page.find("#moves tr")).to_have_count(7)
+    expect(page.find("#moves .best")).to_have_count(1)
+    chances = re.findall(r"(\d+)%", page.find("#chances-text").inner_text())
+    assert 98 <= sum(map(int, chances)) <= 102
+    expect(page.find(".estimate .share").first).to_be_visible()
+    assert re.fullmatch(r"[1-7]( [1-7])*", page.find("#line").inner_text())
+    assert page.find("#chart .curve").count() == 1
+    page.find("#on-board").uncheck()
+    assert page.find(".estimate").count() == 0
+    page.find("#new-game").focus()
+    page.page.keyboard.press("Enter")
+    expect(page.find(".falls")).to_have_count(0)
+
+
 def test_the_tree_shows_continuations(visit):
     page = visit("connect_four", "#you=0&moves=3-3-3-3-2-1")
     analyze(page)
-    expect(page.find("#tree [aria-pressed=true]")).to_have_text("Now")
+    status, marked = page.find("#status"), page.find("#tree [aria-pressed=true]")
+    expect(marked).to_have_text("Now")
     best = page.find("#moves .best th").inner_text()
     branch(page, best).click()
-    expect(page.find("#status")).to_have_text(f"What if {best}? » to continue.")
+    expect(status).to_have_text(f"What if {best}? » to continue.")
     about = rf"{best}: [\d,]+ visits, prior \d+%; You .[01].\d\d"
     expect(page.find("#branch")).to_have_text(re.compile(about))
     expect(branch(page, best)).to_have_attribute("aria-label", re.compile(about))
@@ -276,23 +380,8 @@ def test_the_tree_shows_continuations(visit):
     expect(page.find(".estimate").first).to_be_visible()
     page.target(0).click(force=True)
     assert page.find("#board").get_attribute("data-moves") == "6"
-    # An earlier position also has a tree; the game continues from its own.
-    page.find("#first").click()
-    page.find("#next").click()
-    expect(page.find("#status")).to_have_text("Move 1 of 6: 4. » to continue.")
-    choose_branch(page)
-    expect(page.find("#status")).to_contain_text("What if")
-    expect(page.find(".falls")).to_have_count(2)
-    page.find("#last").click()
-    expect(page.find("#status")).to_have_text("Computer played 2. Your turn.")
-    page.play(2)
-
-
-def test_arrow_keys_move_through_the_tree(visit):
-    page = visit("connect_four", "#you=0&moves=3-3-3-3-2-1")
-    analyze(page)
-    status, marked = page.find("#status"), page.find("#tree [aria-pressed=true]")
-    best = page.find("#moves .best th").inner_text()
+    # Arrow keys and buttons move through the tree.
+    page.page.keyboard.press("Tab")
     page.find("#tree .root").focus()
     for key in ("ArrowDown", "ArrowDown"):
         page.page.keyboard.press(key)
@@ -311,116 +400,53 @@ def test_arrow_keys_move_through_the_tree(visit):
     expect(status).to_have_text("Computer played 2. Your turn.")
     expect(marked).to_have_text("Now")
     assert page.pieces() == 6
-
-
-def test_undo_ends_a_continuation(visit):
-    page = visit("connect_four", "#you=0&moves=3-3-2-2")
-    analyze(page)
-    page.find("#previous").click()
-    page.find("#previous").click()
-    expect(page.find("#status")).to_have_text("Move 2 of 4: 4. » to continue.")
+    # An earlier position also has a tree; the game continues from its own.
+    page.find("#first").click()
+    expect(status).to_contain_text("Move 0 of 6: the beginning.")
+    page.find("#next").click()
+    expect(status).to_have_text("Move 1 of 6: 4. » to continue.")
     choose_branch(page)
-    expect(page.find("#status")).to_contain_text("What if")
+    expect(status).to_contain_text("What if")
+    expect(page.find(".falls")).to_have_count(2)
+    page.find("#last").click()
+    expect(status).to_have_text("Computer played 2. Your turn.")
+
+
+def test_a_game_continues_after_stepping_through_it(visit):
+    page = visit("connect_four", "#you=0&moves=3-3-3-3-2-1")
+    status, played = page.find("#status"), page.find("#played button")
+    page.find("#analysis > summary").click()
+    expect(page.find("#moves tr")).to_have_count(7)
+    page.find("#previous").click()
+    expect(status).to_have_text("Move 5 of 6: 3. » to continue.")
+    assert played.all_inner_texts() == [*"444432"]
+    expect(page.find("#played [aria-current]")).to_have_text("3")
+    expect(page.find("#chances-text")).to_contain_text("%")
+    expect(page.find(".estimate").first).to_be_visible()
+    expect(page.find("#chart .now")).to_have_count(1)
+    page.page.keyboard.press("ArrowLeft")
+    played.nth(0).click()
+    expect(status).to_contain_text("Move 1 of 6: 4.")
+    assert page.pieces() == 1
+    page.page.keyboard.press("ArrowRight")
+    expect(played.nth(1)).to_be_focused()
+    page.target(0).click(force=True)
+    assert page.find("#board").get_attribute("data-moves") == "6"
+    # Undo ends a continuation, and takes back the moves of the game.
+    choose_branch(page)
+    expect(status).to_contain_text("What if")
     page.find("#undo").click()
-    expect(page.find("#status")).to_have_text("Computer played 4. Your turn.")
-
-
-def test_a_finished_continuation_shows_its_result(visit):
-    page = visit("tic_tac_toe", "#you=0&moves=0-3-1-4")
-    analyze(page)
-    branch(page, "c3").click()
-    expect(page.find("#status")).to_have_text("What if c3? You win!")
-    assert page.score() == [0, 0, 0]
-
-
-def test_a_position_that_is_over_has_no_tree(visit):
-    page = visit("tic_tac_toe", "#you=0&moves=0-3-1-4")
-    analyze(page)
-    expect(branch(page, "c3")).to_be_visible()
+    expect(status).to_have_text("Computer played 4. Your turn.")
+    expect(played).to_have_count(4)
+    page.find("#previous").click()
+    page.find("#undo").click()
+    expect(played).to_have_count(2)
     page.play(2)
-    expect(page.find("#branches")).to_be_hidden()
+    expect(page.find("#played [aria-current]")).to_have_count(1)
+    assert page.pieces() == 4
 
 
-def open_link(page, link):
-    """Sets the address of an open page to another game."""
-    page.page.evaluate("link => { location.hash = link; }", link)
-
-
-def test_a_game_is_a_link_and_continues_after_a_reload(visit):
-    page = visit("tic_tac_toe")
-    assert "#" not in page.page.url
-    page.play(4)
-    link = re.search(r"#you=0&moves=4-\d$", page.page.url)
-    assert link is not None, page.page.url
-    status = page.status()
-    page.page.reload()
-    page.wait_for_turn()
-    assert page.status() == status
-    assert page.find("#board").get_attribute("data-moves") == "2"
-    page.find("#undo").click()
-    expect(page.find("#board")).to_have_attribute("data-moves", "0")
-    open_link(page, "#you=1&moves=4-0")
-    page.wait_for(f"{YOURS}[data-moves='3']")
-    assert page.find("input[value=computer]").is_checked()
-
-
-def test_an_invalid_link_is_an_error_and_keeps_the_current_game(visit):
-    page = visit("tic_tac_toe", "#you=0&moves=4-4")
-    expect(page.find("#notice")).to_have_text(
-        "The link has no valid game: action 4, number 2, is not legal"
-    )
-    assert "#" not in page.page.url
-    page.play(4)
-    expect(page.find("#notice")).to_be_hidden()
-    url = page.page.url
-    for link, says in [
-        ("#moves=4", "“you” must be 0, 1 or nobody"),
-        ("#you=0&moves=4-x", "“moves” must be numbers, as in 3-3-2: “4-x”"),
-        ("#you=0&moves=" + 5000 * "4-", "“moves” is too long"),
-        ("#you=0&moves=0-3-1-4-2-5", "action 5, number 6, is not legal"),
-    ]:
-        open_link(page, link)
-        expect(page.find("#notice")).to_contain_text(says)
-        assert page.page.url == url
-        assert page.find(f"{YOURS}[data-moves='2']").count() == 1
-
-
-def test_a_game_is_counted_once(visit):
-    page = visit("tic_tac_toe", "#you=0&moves=0-3-1-4")
-    page.play(2)
-    assert (page.status(), page.score()) == ("You win!", [1, 0, 0])
-    page.page.reload()
-    page.wait_for_turn()
-    assert (page.status(), page.score()) == ("You win!", [1, 0, 0])
-    # This browser has counted the game, so undo removes it; it has not counted others.
-    page.find("#undo").click()
-    page.wait_for(YOURS)
-    assert page.score() == [0, 0, 0]
-    page.play(2)
-    open_link(page, "#you=1&moves=8-3-7-4-6")
-    expect(page.find("#status")).to_have_text("The computer wins.")
-    page.find("#undo").click()
-    page.wait_for(f"{YOURS}[data-moves='3']")
-    assert page.score() == [1, 0, 0]
-
-
-def test_changing_who_moves_first_does_not_end_the_current_game(visit):
-    page = visit("tic_tac_toe")
-    page.play(4)
-    page.find("label:has-text('Computer')").click()
-    expect(page.find("#begins-later")).to_have_text("Applies to the next game.")
-    assert page.find("#board").get_attribute("data-moves") == "2"
-    page.find("label:has-text('You')").click()
-    expect(page.find("#begins-later")).to_be_hidden()
-    page.find("label:has-text('Computer')").click()
-    page.find("#new-game").click()
-    page.wait_for(f"{YOURS}[data-moves='1']")
-    expect(page.find("#begins-later")).to_be_hidden()
-    # No move of the user would be lost.
-    page.find("label:has-text('You')").click()
-    page.wait_for(f"{YOURS}[data-moves='0']")
-
-
+@pytest.mark.slow
 def test_arrow_keys_step_through_the_game_after_a_click(visit):
     page = visit(hurries=False)
     page.target(3).click()
@@ -436,94 +462,8 @@ def test_arrow_keys_step_through_the_game_after_a_click(visit):
     expect(page.find("[value=watch]")).to_be_checked()
 
 
-def test_a_changed_setting_does_not_cancel_a_move(visit):
-    page = visit()
-    page.page.evaluate(
-        """() => {
-            document.querySelectorAll(".targets button")[3].click();
-            document.querySelector("#strength").dispatchEvent(new Event("change"));
-            document.querySelector("#analysis").open = true;
-        }"""
-    )
-    page.wait_for(f"{YOURS}[data-moves='2']")
-    assert page.page.url.split("moves=3-")[1].isdigit()
-
-
-def test_a_game_continues_after_stepping_through_it(visit):
-    page = visit("connect_four", "#you=0&moves=3-3-3-3-2-1")
-    page.find("#analysis > summary").click()
-    expect(page.find("#moves tr")).to_have_count(7)
-    page.find("#previous").click()
-    expect(page.find("#status")).to_have_text("Move 5 of 6: 3. » to continue.")
-    assert page.find("#played button").all_inner_texts() == [*"444432"]
-    expect(page.find("#played [aria-current]")).to_have_text("3")
-    expect(page.find("#chances-text")).to_contain_text("%")
-    expect(page.find(".estimate").first).to_be_visible()
-    expect(page.find("#chart .now")).to_have_count(1)
-    page.page.keyboard.press("ArrowLeft")
-    page.find("#played button").nth(0).click()
-    expect(page.find("#status")).to_contain_text("Move 1 of 6: 4.")
-    assert page.pieces() == 1
-    page.page.keyboard.press("ArrowRight")
-    expect(page.find("#played button").nth(1)).to_be_focused()
-    page.target(0).click(force=True)
-    page.find("#first").click()
-    expect(page.find("#status")).to_contain_text("Move 0 of 6: the beginning.")
-    assert page.find("#board").get_attribute("data-moves") == "6"
-    page.find("#last").click()
-    expect(page.find("#status")).to_have_text("Computer played 2. Your turn.")
-    page.find("#previous").click()
-    page.find("#undo").click()
-    expect(page.find("#played button")).to_have_count(4)
-    page.play(2)
-    expect(page.find("#played [aria-current]")).to_have_count(1)
-    assert page.pieces() == 6
-
-
-def test_a_game_can_be_exported_as_link_and_file(visit, tmp_path):
-    page = visit("tic_tac_toe", "#you=0&moves=0-3-1-4")
-
-    def saved():
-        with page.page.expect_download() as download:
-            page.find("#save-game").click()
-        path = tmp_path / download.value.suggested_filename
-        download.value.save_as(path)
-        return load(path, games.make("tic_tac_toe"))
-
-    game, actions = saved()
-    assert actions == [0, 3, 1, 4]
-    assert game.players == ("human", "shipped")
-    assert game.result == "unfinished"
-    page.play(2)
-    assert saved()[0].result == "first wins"
-    page.context.grant_permissions(["clipboard-read", "clipboard-write"])
-    page.find("#copy-link").click()
-    expect(page.find("#shared")).to_have_text("Link copied.")
-    link = page.page.evaluate("navigator.clipboard.readText()")
-    assert link == page.page.url
-    assert link.endswith("/tic_tac_toe/#you=0&moves=0-3-1-4-2")
-    page.page.evaluate(
-        "Object.defineProperty(navigator, 'clipboard', { value: undefined })"
-    )
-    page.find("#copy-link").click()
-    expect(page.find("#link")).to_have_value(link)
-    page.find("#undo").click()
-    expect(page.find("#link")).to_be_hidden()
-
-
 @pytest.mark.slow
-def test_a_continuation_pauses_a_watched_game(visit):
-    page = visit("tic_tac_toe", hurries=False)
-    page.find("label:has-text('Just watch')").click()
-    page.find("#analysis > summary").click()
-    choose_branch(page)
-    expect(page.find("#status")).to_contain_text(re.compile(r"What if .*\? Paused\."))
-    page.find("#pause").click()
-    page.wait_for(OVER)
-
-
-@pytest.mark.slow
-def test_a_game_can_be_watched(visit):
+def test_a_game_can_be_watched_and_a_continuation_pauses_it(visit):
     page = visit("tic_tac_toe", hurries=False)
     page.find("label:has-text('Just watch')").click()
     page.wait_for(".piece[data-kind='1']")
@@ -533,32 +473,32 @@ def test_a_game_can_be_watched(visit):
     page.find("#undo").click()
     expect(page.find(".appears")).to_have_count(pieces - 1)
     page.find("#pause").click()
+    page.find("#analysis > summary").click()
+    choose_branch(page)
+    expect(page.find("#status")).to_contain_text(re.compile(r"What if .*\? Paused\."))
+    page.find("#pause").click()
     page.wait_for(OVER)
     assert page.score() == [0, 0, 0]
     assert re.fullmatch(r"A draw\.|A win for (crosses|rings)\.", page.status())
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("width", "height"), [(320, 568), (390, 844), (844, 390)])
 @pytest.mark.parametrize("name", browser_games())
-def test_the_page_fits_a_phone(visit, name, width, height):
-    page = visit(
-        name,
-        viewport={"width": width, "height": height},
-        is_mobile=True,
-        has_touch=True,
-        color_scheme="dark",
-    )
+def test_the_page_fits_a_phone(visit, name):
+    page = visit(name, is_mobile=True, has_touch=True, color_scheme="dark")
     page.weaken()
     page.target(3).tap()
     page.wait_for(f"{YOURS}[data-moves='2']")
     page.find("#analysis > summary").tap()
     expect(page.find("#moves tr").first).to_be_visible()
-    assert page.page.evaluate("document.documentElement.scrollWidth") <= width
-    for number in range(page.find(".targets button").count()):
-        box = page.target(number).bounding_box()
-        assert box["width"] >= 36
-        assert box["height"] >= 44
+    for width, height in [(320, 568), (390, 844), (844, 390)]:
+        page.page.set_viewport_size({"width": width, "height": height})
+        assert page.page.evaluate("innerWidth") == width
+        assert page.page.evaluate("document.documentElement.scrollWidth") <= width
+        for number in range(page.find(".targets button").count()):
+            box = page.target(number).bounding_box()
+            assert box["width"] >= 36
+            assert box["height"] >= 44
 
 
 @pytest.mark.slow
@@ -578,61 +518,40 @@ def test_the_layout_does_not_shift_during_a_game(visit):
     assert shifts < 0.02
 
 
-def test_every_request_goes_to_the_pages_own_host(visit):
-    page = visit("tic_tac_toe")
-    page.play(0)
-    names = {url.rpartition("/")[2] for url in page.requests}
-    # This includes requests of the worker.
-    assert {"worker.js", "network.onnx.gz", "tic_tac_toe.js"} <= names
-    assert "connect_four.js" not in names
+FAILURES = {
+    "network.onnx.gz": "The player failed: .*network.onnx.gz: 404",
+    "config.json": "The player failed: config.json: 404",
+    "search.js": "The player failed",
+    "analysis.js": "Part of the page did not load",
+}
 
 
-def test_the_policy_blocks_requests_to_other_hosts(open_page, sites):
-    page = open_page(f"{sites[0]}/tic_tac_toe/")
-    page.wait_for_turn()
-    page.page.evaluate("fetch('https://example.org/').catch(() => null)")
-    assert any("Content Security Policy" in problem for problem in page.problems)
-    assert not any("example" in url for url in page.requests)
-
-
-@pytest.mark.parametrize(
-    ("missing", "says"),
-    [
-        ("network.onnx.gz", "The player failed: .*network.onnx.gz: 404"),
-        ("config.json", "The player failed: config.json: 404"),
-        ("search.js", "The player failed"),
-        ("analysis.js", "Part of the page did not load"),
-    ],
-)
-def test_a_page_without_a_file_shows_an_error(open_page, sites, missing, says):
+def test_a_site_without_a_file_shows_an_error(open_page, sites):
     url, folder = sites
-    broken = folder / f"without_{missing}"
-    shutil.copytree(folder / "tic_tac_toe", broken)
-    (broken / missing).unlink()
-    page = open_page(f"{url}/{broken.name}/")
-    expect(page.find("#failure")).to_be_visible()
-    expect(page.find("#failure")).to_contain_text(re.compile(says))
-    expect(page.find("#main")).to_be_hidden()
 
+    def copied(name):
+        path = folder / name
+        shutil.copytree(folder / "tic_tac_toe", path, copy_function=os.link)
+        return path
 
-def test_a_damaged_network_is_an_error(open_page, sites):
-    url, folder = sites
-    broken = folder / "damaged"
-    shutil.copytree(folder / "tic_tac_toe", broken)
-    (broken / "network.onnx.gz").write_bytes(b"no network")
-    page = open_page(f"{url}/{broken.name}/")
+    for missing, says in FAILURES.items():
+        broken = copied(f"without_{missing}")
+        (broken / missing).unlink()
+        page = open_page(f"{url}/{broken.name}/")
+        expect(page.find("#failure")).to_contain_text(re.compile(says))
+        expect(page.find("#failure")).to_be_visible()
+        expect(page.find("#main")).to_be_hidden()
+    network = copied("damaged") / "network.onnx.gz"
+    network.unlink()
+    network.write_bytes(b"no network")
+    page = open_page(f"{url}/damaged/")
     expect(page.find("#failure")).to_contain_text("The player failed")
+    # A page opened as a file explains how to serve it.
+    page = open_page((folder / "tic_tac_toe" / "index.html").as_uri())
+    expect(page.find("#failure")).to_contain_text("python -m http.server")
 
 
-def test_a_page_opened_as_a_file_explains_how_to_serve_it(browser, sites):
-    context = browser.new_context()
-    page = context.new_page()
-    page.goto((sites[1] / "tic_tac_toe" / "index.html").as_uri())
-    expect(page.locator("#failure")).to_contain_text("python -m http.server")
-    context.close()
-
-
-def test_the_players_name_is_escaped(open_page, sites):
+def test_the_players_name_is_escaped_and_other_hosts_are_blocked(open_page, sites):
     url, folder = sites
     odd = folder / "odd"
     shutil.copytree(folder / "tic_tac_toe", odd)
@@ -641,3 +560,6 @@ def test_the_players_name_is_escaped(open_page, sites):
     page = open_page(f"{url}/odd/")
     page.wait_for_turn()
     assert page.find("#player").inner_text() == "<b>&amp;"
+    page.page.evaluate("fetch('https://example.org/').catch(() => null)")
+    assert any("Content Security Policy" in problem for problem in page.problems)
+    assert not any("example" in url for url in page.requests)
