@@ -15,7 +15,7 @@ from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.players import AlphaZeroPlayer, RandomPlayer, first_network
 from azjax.players.batches import Division, batch_layout
 from azjax.players.core import choose
-from azjax.search import GumbelConfig
+from azjax.search import AlphaZeroConfig
 
 GAME = games.make("tic_tac_toe")
 NETWORK = NetworkConfig(DenseTrunkConfig(width=16, num_blocks=1))
@@ -50,7 +50,7 @@ class CountingPlayer:
 def main() -> dict:
     """Returns the results."""
     network, variables = jax.jit(lambda: first_network(0, GAME, NETWORK))()
-    searcher = AlphaZeroPlayer(GAME, GumbelConfig(), 4, network, variables)
+    searcher = AlphaZeroPlayer(GAME, AlphaZeroConfig(), 4, network, variables)
     used = note_devices()
     others = {"grade": other_grades(), "match": other_games()}
     others["search"], collectives = other_searches(searcher)
