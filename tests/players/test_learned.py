@@ -42,21 +42,20 @@ def test_a_learned_player_has_the_settings_of_its_run(trained, run):
 
 
 @pytest.mark.parametrize(
-    "kind", ["gtp:touch owned", "uci:touch owned", "random", "human", ""]
+    ("kind", "suffix", "game", "message"),
+    [
+        *(
+            (kind, "", "tic_tac_toe", "kind must be one of alphazero, ")
+            for kind in ("gtp:touch owned", "uci:touch owned", "random", "human", "")
+        ),
+        # A directory is not parsed as a player string.
+        ("alphazero", "?simulations=5", "tic_tac_toe", r"no player in .*run\?simul"),
+        ("network", "", "hex", "is for tic_tac_toe, not for hex"),
+    ],
 )
-def test_an_unknown_kind_is_refused(trained, run, kind):
-    with pytest.raises(ValueError, match="kind must be one of alphazero, "):
-        load_learned(kind, run, trained.game)
-
-
-def test_a_directory_is_not_parsed_as_a_player_string(trained, run):
-    with pytest.raises(ValueError, match=r"no player in .*run\?simulations=5"):
-        load_learned("alphazero", run.with_name("run?simulations=5"), trained.game)
-
-
-def test_a_player_of_another_game_is_refused(trained, run):
-    with pytest.raises(ValueError, match=f"is for {trained.game}, not for hex"):
-        load_learned("network", run, games.make("hex"))
+def test_another_kind_directory_or_game_is_refused(run, kind, suffix, game, message):
+    with pytest.raises(ValueError, match=message):
+        load_learned(kind, run.with_name(run.name + suffix), games.make(game))
 
 
 @pytest.mark.parametrize("kind", ["alphazero", "network"])
@@ -86,11 +85,11 @@ def custom_parts(width):
 @pytest.fixture
 def custom_run(tmp_path):
     """A tic-tac-toe player whose network was made with `custom_parts(3)`."""
-    game, config = (
-        games.make("tic_tac_toe"),
-        NetworkConfig(trunk=DenseTrunkConfig(width=8, num_blocks=1)),
-    )
-    network, variables = first_network(0, game, config, custom_parts(3))
+    game = games.make("tic_tac_toe")
+    config = NetworkConfig(trunk=DenseTrunkConfig(width=8, num_blocks=1))
+    network, variables = jax.jit(
+        lambda: first_network(0, game, config, custom_parts(3))
+    )()
     player = TrainedPlayer(
         game, network, variables, config, GumbelConfig(), seed=0, has_own_parts=True
     )
@@ -107,15 +106,14 @@ def test_a_network_with_custom_parts_is_loaded_with_them(custom_run):
 
 def test_parts_are_not_built_before_their_weights_are_checked(custom_run, monkeypatch):
     monkeypatch.setattr("azjax.players.serialization.first_network", None)
-    game, other, enormous = (
-        games.make("tic_tac_toe"),
-        custom_parts(4),
-        custom_parts(10**9),
-    )
-    with pytest.raises(ValueError, match="do not fit the network"):
-        load_learned("network", custom_run, game, other)
-    with pytest.raises(ValueError, match=r"takes \d+ bytes; at most 536870912 are"):
-        load_learned("network", custom_run, game, enormous)
+    for width, message in (
+        (4, "do not fit the network"),
+        (10**9, r"takes \d+ bytes; at most 536870912 are"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            load_learned(
+                "network", custom_run, games.make("tic_tac_toe"), custom_parts(width)
+            )
 
 
 def test_a_q_network_above_the_limit_is_refused(tmp_path, monkeypatch):

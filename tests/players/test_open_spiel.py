@@ -118,12 +118,19 @@ def test_a_player_without_a_plan_makes_legal_moves(name):
 
 def test_the_seed_determines_the_moves_of_a_random_player():
     game, state = make("connect_four"), pyspiel.load_game("connect_four")
+    first = state.new_initial_state()
 
-    def moves(seed):
-        bot = AzjaxBot(RandomPlayer(game), game, seed=seed)
-        return [bot.step(state.new_initial_state()) for _ in range(20)]
+    def moves(seed, *, restarts=False):
+        bot, found = AzjaxBot(RandomPlayer(game), game, seed=seed), []
+        for _ in range(20):
+            found.append(bot.step(first))
+            if restarts:
+                bot.restart_at(first)
+        return found
 
     assert moves(0) == moves(0) != moves(1)
+    # Every game has a different seed.
+    assert len(set(moves(0, restarts=True))) > 2
 
 
 def test_to_azjax_converts_action_numbers():
@@ -151,15 +158,6 @@ def test_the_carry_is_kept_until_the_next_game():
     assert bot.step(first) == 0
 
 
-def test_every_game_has_a_different_seed():
-    game, first = make("connect_four"), pyspiel.load_game("connect_four")
-    bot, moves = AzjaxBot(RandomPlayer(game), game), []
-    for _ in range(20):
-        moves.append(bot.step(first.new_initial_state()))
-        bot.restart_at(first.new_initial_state())
-    assert len(set(moves)) > 2
-
-
 def test_an_external_player_can_be_a_bot(session):
     class External:
         def start_session(self, game, seed):
@@ -172,28 +170,29 @@ def test_an_external_player_can_be_a_bot(session):
     assert session.asked == [[4]]
 
 
-def test_different_action_numbers_are_detected():
-    bot = AzjaxBot(
-        RandomPlayer(TIC_TAC_TOE), TIC_TAC_TOE, to_azjax=lambda _, action: action % 8
-    )
-    state = pyspiel.load_game("tic_tac_toe").new_initial_state()
-    with pytest.raises(ValueError, match=r"only in azjax \[8\], .*`to_azjax`"):
-        bot.step(state)
-
-
-def test_a_different_game_is_detected():
-    bot = AzjaxBot(RandomPlayer(TIC_TAC_TOE), TIC_TAC_TOE)
-    state = pyspiel.load_game("connect_four").new_initial_state()
-    with pytest.raises(ValueError, match=r"tic_tac_toe and connect_four\(.* \[7, 8\]"):
-        bot.step(state)
-
-
-def test_a_longer_game_is_detected():
-    bot = AzjaxBot(RandomPlayer(TIC_TAC_TOE), TIC_TAC_TOE)
-    state = pyspiel.load_game("connect_four").new_initial_state()
-    for action in (0, 1, 2, 3, 4, 5, 6, 0, 1, 2):
+@pytest.mark.parametrize(
+    ("name", "moves", "to_azjax", "message"),
+    [
+        (
+            *("tic_tac_toe", (), lambda _, action: action % 8),
+            r"only in azjax \[8\], .*`to_azjax`",
+        ),
+        (
+            *("connect_four", (), module.same_action),
+            r"tic_tac_toe and connect_four\(.* \[7, 8\]",
+        ),
+        (
+            *("connect_four", (0, 1, 2, 3, 4, 5, 6, 0, 1, 2), module.same_action),
+            r"at most 9 moves, .* not over after 10",
+        ),
+    ],
+)
+def test_a_different_game_is_detected(name, moves, to_azjax, message):
+    bot = AzjaxBot(RandomPlayer(TIC_TAC_TOE), TIC_TAC_TOE, to_azjax=to_azjax)
+    state = pyspiel.load_game(name).new_initial_state()
+    for action in moves:
         state.apply_action(action)
-    with pytest.raises(ValueError, match=r"at most 9 moves, .* not over after 10"):
+    with pytest.raises(ValueError, match=message):
         bot.step(state)
 
 
