@@ -5,7 +5,7 @@ import io
 import os
 import pathlib
 import runpy
-import subprocess
+import signal
 import sys
 import types
 from unittest import mock
@@ -17,7 +17,7 @@ from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.search import GumbelConfig
 
 FOLDER = pathlib.Path(__file__).parents[2] / "experiments"
-SECONDS = 120  # time limit of a script that is a process
+SECONDS = 150  # time limit of a script
 
 
 @contextlib.contextmanager
@@ -46,10 +46,11 @@ def load():
 
 @pytest.fixture
 def run(tmp_path):
-    """Returns a function that runs a script here, in a temporary folder.
+    """Returns a function that runs a script here, with a time limit and in a temporary
+    folder, and returns the output."""
 
-    It returns the output.
-    """
+    def end(number, frame):
+        raise TimeoutError(f"more than {SECONDS} seconds")
 
     def run_here(script, *args):
         path, status = FOLDER / script, None
@@ -59,33 +60,19 @@ def run(tmp_path):
         ):
             patch.chdir(tmp_path)
             patch.setattr(sys, "argv", [str(path), *map(str, args)])
+            before = signal.signal(signal.SIGALRM, end)
+            signal.alarm(SECONDS)
             try:
                 runpy.run_path(str(path), run_name="__main__")
-            except SystemExit as end:
-                status = end.code
+            except SystemExit as exit_:
+                status = exit_.code
+            finally:
+                signal.alarm(0)
+                signal.signal(signal.SIGALRM, before)
         assert not status, (status, out.getvalue())
         return out.getvalue()
 
     return run_here
-
-
-@pytest.fixture
-def run_process(tmp_path):
-    """Returns a function that does the same in a process with a time limit."""
-
-    def run_there(script, *args):
-        result = subprocess.run(
-            [sys.executable, FOLDER / script, *map(str, args)],
-            cwd=tmp_path,
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=SECONDS,
-        )
-        assert result.returncode == 0, result.stderr
-        return result.stdout
-
-    return run_there
 
 
 @pytest.fixture

@@ -200,8 +200,17 @@ def test_averages_over_symmetries_are_measured(run):
     script = "bench/symmetries.py"
     out = run(script, "match", "tic_tac_toe", "root:2", "random:2", "--num-games", 4)
     assert out.startswith("root:2 against random:2: score ")
-    out = run(script, "mistakes", "none:0", "root:0")
-    assert [line.split(":")[0] for line in out.splitlines()] == ["none", "root"]
+
+
+@pytest.mark.slow
+def test_mistakes_of_averages_over_symmetries_are_measured(load, monkeypatch, capsys):
+    script = load("bench/symmetries.py")
+    few = arena.shipped(games.make("connect_four"))
+    few = jax.tree.map(lambda leaf: leaf[:200], few)
+    monkeypatch.setitem(script.mistakes.__globals__, "shipped", lambda game: few)
+    script.mistakes(("none:0", "root:0"))
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split(":")[0] for line in lines] == ["none", "root"]
 
 
 @pytest.mark.slow

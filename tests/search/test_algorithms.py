@@ -67,8 +67,7 @@ def search(connect_four):
         )
         return jax.tree.map(lambda leaf: leaf[: len(lines)], output)
 
-    for config, explores in (GUMBEL, False), (ALPHAZERO, False), (GUMBEL, True):
-        run(config, "", explores=explores)
+    run(GUMBEL, "")
     return run
 
 

@@ -15,10 +15,7 @@ import mctx
 import numpy as np
 import pytest
 
-from azjax import games
 from azjax.devices import tracing_for
-from azjax.networks import DenseTrunkConfig, NetworkConfig, init_network
-from azjax.players.model import evaluate, make_recurrent_fn, make_root
 from azjax.search import (
     AlphaZeroConfig,
     GumbelConfig,
@@ -252,31 +249,25 @@ def remove_nodes_after_ends(tree) -> tuple[dict[str, np.ndarray], int]:
     """
     names = (*UNUSED_NODE, *WITHOUT_CHILDREN)
     fields = {name: np.array(getattr(tree, name)) for name in names}
-    batch_size, num_nodes = tree.node_visits.shape
-    num_cut = 0
-    for game in range(batch_size):
-        continues = np.zeros(num_nodes, bool)
-        for node in range(num_nodes):
-            parent = tree.parents[game, node]
-            is_kept = node == 0 or continues[parent]
-            if node and is_kept:
-                action = tree.action_from_parent[game, node]
-                discount = tree.children_discounts[game, parent, action]
-                value = tree.raw_values[game, node]
-                continues[node] = discount != 0
-                if not continues[node]:
-                    fields["node_values"][game, node] = value
-                    fields["children_values"][game, parent, action] = value
-            if node == 0:
-                continues[node] = True
-            if not continues[node]:
-                for name, nothing in WITHOUT_CHILDREN.items():
-                    fields[name][game, node] = nothing
-            if not is_kept:
-                num_cut += int(tree.node_visits[game, node] > 0)
-                for name, nothing in UNUSED_NODE.items():
-                    fields[name][game, node] = nothing
-    return fields, num_cut
+    is_used = tree.node_visits > 0
+    is_kept, continues = np.zeros(is_used.shape, bool), np.zeros(is_used.shape, bool)
+    is_kept[:, 0] = continues[:, 0] = True
+    game = np.arange(len(is_used))
+    for node in range(1, is_used.shape[1]):
+        parent, action = tree.parents[:, node], tree.action_from_parent[:, node]
+        is_kept[:, node] = is_used[:, node] & continues[game, parent]
+        goes_on = tree.children_discounts[game, parent, action] != 0
+        continues[:, node] = is_kept[:, node] & goes_on
+        ended = is_kept[:, node] & ~goes_on
+        value = tree.raw_values[ended, node]
+        fields["node_values"][ended, node] = value
+        edge = (game[ended], parent[ended], action[ended])
+        fields["children_values"][edge] = value
+    for name, nothing in WITHOUT_CHILDREN.items():
+        fields[name][~continues] = nothing
+    for name, nothing in UNUSED_NODE.items():
+        fields[name][~is_kept] = nothing
+    return fields, int((is_used & ~is_kept).sum())
 
 
 def assert_same_result(ours, theirs) -> int:
@@ -446,10 +437,6 @@ def test_a_policy_has_the_results_of_mctx(compiled, dice):
 
 # Games
 
-TINY = NetworkConfig(
-    trunk=DenseTrunkConfig(num_blocks=0, width=4, stem_channels=8, window=2)
-)
-
 
 @functools.partial(jax.jit, static_argnums=(0, 1))
 def positions_after_random_moves(game, batch_size):
@@ -478,36 +465,29 @@ def positions_after_random_moves(game, batch_size):
 # than the rounding of its scores: two compilations of mctx can differ.
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("policy", "name", "batch_size", "num_simulations", "flat"),
+    ("policy", "searching", "sizes", "sharpness"),
     [
-        ("gumbel", "tic_tac_toe", 18, 100, (True,)),
-        ("gumbel", "connect_four", 84, 64, (False, True)),
-        ("muzero", "connect_four", 84, 64, (False,)),
-        ("muzero", "tic_tac_toe", 18, 40, (False,)),
+        ("gumbel", "tic_tac_toe", (18, 100), (0.0,)),
+        ("gumbel", "connect_four", (84, 64), (1.0, 0.0)),
+        ("muzero", "connect_four", (84, 64), (1.0,)),
     ],
 )
 def test_in_a_game_only_nodes_after_the_end_differ(
-    policy, name, batch_size, num_simulations, flat
+    policy, searching, sizes, sharpness, request
 ):
-    game = games.make(name)
-    network, sharp = init_network(
-        jax.random.key(0), game.observation_shape, game.num_actions, TINY
-    )
+    """`sizes` are the numbers of games and of simulations."""
+    searching = request.getfixturevalue(searching)
+    batch_size, num_simulations = sizes
     policies = {
         "gumbel": both(gumbel_muzero_policy, mctx.gumbel_muzero_policy),
         "muzero": both(muzero_policy, mctx.muzero_policy),
     }[policy]
     case = Case(*policies, num_simulations, is_puct=policy == "muzero")
-    run = make_run(case, make_recurrent_fn(game, network))
-    states = positions_after_random_moves(game, batch_size)
-
-    @jax.jit
-    def start(variables):
-        root = make_root(game, *evaluate(game, network, variables, states), states)
-        return root, ~jax.vmap(game.legal_action_mask)(states)
-
-    for is_flat in flat:
-        variables = jax.tree.map(np.zeros_like, sharp) if is_flat else sharp
-        results = run(variables, *start(variables), 0.25)
+    run = make_run(case, searching.model)
+    states = positions_after_random_moves(searching.game, batch_size)
+    illegal = ~jax.jit(searching.legal)(states)
+    for number in sharpness:
+        outputs = searching.outputs(sharpness=number)
+        results = run(outputs, jax.jit(searching.root)(outputs, states), illegal, 0.25)
         num_cut = assert_same_result(*jax.device_get(results))
         assert num_cut > 0, "mctx did not search behind the end"

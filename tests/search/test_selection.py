@@ -155,36 +155,22 @@ NUM_CONSIDERED = (1, 2, 3, 7, 16, 33)
 NUM_SIMULATIONS = (1, 2, 7, 16, 50, 200)
 
 
-@pytest.fixture(scope="module")
-def tables():
-    """Returns `[S, K + 1, simulations]` visits, by numbers of simulations.
-
-    K is the largest number of considered actions.
-    """
-
-    def table(max_num_considered_actions):
+def test_sequential_halving_equals_mctxs():
+    def table(num_considered):
+        """Returns the visits by number of simulations, for at most K actions."""
         arguments = jnp.broadcast_arrays(
-            jnp.arange(max_num_considered_actions + 1)[:, None],
+            jnp.arange(num_considered + 1)[:, None],
             jnp.int32(NUM_SIMULATIONS)[:, None, None],
             jnp.arange(max(NUM_SIMULATIONS)),
         )
-        return considered_visits(
-            *arguments, max_num_considered_actions=max_num_considered_actions
-        )
+        return considered_visits(*arguments, max_num_considered_actions=num_considered)
 
-    return jax.device_get(jax.jit(lambda: {k: table(k) for k in NUM_CONSIDERED})())
-
-
-@pytest.mark.parametrize("num_simulations", NUM_SIMULATIONS)
-@pytest.mark.parametrize("num_considered", NUM_CONSIDERED)
-def test_sequential_halving_equals_mctxs(num_considered, num_simulations, tables):
-    row = NUM_SIMULATIONS.index(num_simulations)
-    visits = tables[num_considered][row, :, :num_simulations]
-    expected = seq_halving.get_table_of_considered_visits(
-        num_considered, num_simulations
-    )
-    np.testing.assert_array_equal(visits, np.array(expected))
-    assert visits.dtype == np.int32
+    tables = jax.device_get(jax.jit(lambda: [table(k) for k in NUM_CONSIDERED])())
+    for num_considered, found in zip(NUM_CONSIDERED, tables, strict=True):
+        assert found.dtype == np.int32
+        for visits, count in zip(found, NUM_SIMULATIONS, strict=True):
+            expected = seq_halving.get_table_of_considered_visits(num_considered, count)
+            np.testing.assert_array_equal(visits[:, :count], expected)
 
 
 # Wu 2019, section 3.2
@@ -291,41 +277,6 @@ def test_pruning_by_hand():
     np.testing.assert_allclose(pruned, [[20, 5, 4, 0, 0]], atol=1e-4)
 
 
-@pytest.mark.parametrize("forced_playouts", [0.5, 2.0, 20.0])
-def test_pruning_raises_no_score_above_that_of_the_most_visited_action(
-    forced_playouts,
-):
-    numbers = random_numbers(max_visits=30)
-    prior, visits, qvalues, _ = numbers
-    pruned = prune(numbers, forced_playouts)
-    total = 1 + visits.sum(axis=-1)
-    rate = np.log((total + C_BASE + 1) / C_BASE) + C_INIT
-    exploration = (rate * np.sqrt(total))[:, None] * prior
-    best = visits.argmax(axis=-1)[:, None]
-    before = exploration / (visits + 1) + (qvalues + 1) / 2
-    after = exploration / (pruned + 1) + (qvalues + 1) / 2
-    is_changed = (pruned < visits) & (pruned > 0)
-    limit = np.take_along_axis(before, best, axis=-1) + 1e-4
-    assert is_changed.any()
-    assert (after <= limit)[is_changed].all()
-
-
-@pytest.mark.parametrize("forced_playouts", [0.5, 2.0, 20.0])
-def test_the_most_visited_action_keeps_its_visits_and_single_visits_vanish(
-    forced_playouts,
-):
-    numbers = random_numbers(max_visits=30)
-    visits = numbers[1]
-    pruned = prune(numbers, forced_playouts)
-    rows, best = np.arange(NUM_NODES), visits.argmax(axis=-1)
-    np.testing.assert_array_equal(pruned[rows, best], visits[rows, best])
-    others = np.arange(NUM_ACTIONS) != best[:, None]
-    assert (visits[others] == 1).any()
-    assert (pruned[others & (visits <= 1)] == 0).all()
-    assert ((pruned == 0) | (pruned > 1))[others].all()
-    assert (pruned <= visits).all()
-
-
 # A complete search of an artificial game whose positions are numbers, mixed by moves
 
 
@@ -363,7 +314,7 @@ def test_forced_visits_are_made_and_are_not_in_the_policy_target():
             "value": output.value,
             "embedding": positions,
         }
-        searched = alphazero_policy(
+        return alphazero_policy(
             None,
             jax.random.key(0),
             mctx.RootFnOutput(**fields),
@@ -372,13 +323,15 @@ def test_forced_visits_are_made_and_are_not_in_the_policy_target():
             invalid_actions=(game % NUM_ACTIONS)[:, None] == jnp.arange(NUM_ACTIONS),
             forced_playouts=2.0,
         )
-        tree = searched.search_tree
-        prior = jax.nn.softmax(tree.children_prior_logits[:, 0])
-        count = jax.vmap(lambda n, p: forced_visits(n, p, 2.0))
-        return searched, count(tree.children_visits[:, 0], prior)
 
-    output, forced = jax.device_get(run())
+    output = jax.device_get(run())
     visits = output.search_tree.children_visits[:, 0]
+    logits = output.search_tree.children_prior_logits[:, 0]
+    prior = np.exp(logits - logits.max(axis=1, keepdims=True))
+    prior /= prior.sum(axis=1, keepdims=True)
+    forced = np.array(
+        [reference_forced_visits(*one, 2.0) for one in zip(prior, visits, strict=True)]
+    )
     # A simulation adds a visit to one action, while the others' targets grow as well.
     child = output.search_tree.children_index[:, 0]
     was_visited_early = (child >= 0) & (child <= 50)

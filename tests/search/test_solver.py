@@ -5,7 +5,6 @@ import functools
 import chex
 import jax
 import jax.numpy as jnp
-import mctx
 import numpy as np
 import pytest
 
@@ -16,7 +15,6 @@ from azjax.search import (
     GumbelConfig,
     ProvenTree,
     empty_tree,
-    search,
 )
 from azjax.search.conversion import root_bounds
 from azjax.search.score_bounds import (
@@ -446,54 +444,3 @@ def test_in_connect_four_the_nearest_win_is_played_and_a_loss_delayed(
     assert output.action[2] == 0
     _, upper = root_bounds(tree)
     np.testing.assert_array_equal(np.flatnonzero(upper[2] >= 0), [0])
-
-
-# A game that counts its steps
-
-
-def test_finished_positions_are_not_stepped():
-    """An artificial game of three moves that counts every step after the end."""
-
-    def model(params, rng_key, action, state):
-        del params, rng_key
-        moves = state["moves"] + 1
-        is_over = moves >= 3
-        after = {
-            "moves": moves,
-            "sum": state["sum"] * 4 + action,
-            "steps_after_end": state["steps_after_end"] + (moves > 3),
-        }
-        fields = {
-            "reward": jnp.where(is_over, (after["sum"] % 3 - 1).astype(jnp.float32), 0),
-            "discount": jnp.where(is_over, 0.0, -1.0),
-            "prior_logits": jnp.zeros((*action.shape, 4)),
-            "value": jnp.zeros(action.shape),
-        }
-        return mctx.RecurrentFnOutput(**fields), after
-
-    zeros = np.zeros(2, np.int32)
-    fields = {
-        "prior_logits": np.zeros((2, 4), np.float32),
-        "value": np.zeros(2, np.float32),
-        "embedding": {"moves": zeros, "sum": zeros, "steps_after_end": zeros},
-    }
-
-    def least_visited(rng_key, tree, node_index, depth=0):
-        del rng_key, depth
-        return jnp.argmin(tree.children_visits[node_index]).astype(jnp.int32)
-
-    tree = jax.jit(
-        lambda: search(
-            None,
-            jax.random.key(0),
-            root=mctx.RootFnOutput(**fields),
-            recurrent_fn=model,
-            root_action_selection_fn=least_visited,
-            interior_action_selection_fn=least_visited,
-            num_simulations=300,
-            caches_selection=True,
-        )
-    )()
-    tree = jax.device_get(tree)
-    assert (tree.embeddings["steps_after_end"] == 0).all()
-    assert (tree.embeddings["moves"] == 3).sum() == 2 * 4**3, "not all found"

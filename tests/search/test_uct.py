@@ -2,100 +2,91 @@ import math
 
 import jax
 import jax.numpy as jnp
-import mctx
 import numpy as np
 import pytest
 
-from azjax import games
 from azjax.search import SearchSlice, uct_policy
 
-GAME = games.make("tic_tac_toe")
 MAX_SIMULATIONS = 150
-LOWEST = np.finfo(np.float32).min
-WEIGHTS = np.random.default_rng(0).normal(size=(3, 3, 2)).astype(np.float32)
+LINES = ("", "b2", "a3 b2 c1", "a3 a2 b3 c1 c2")
 
 
-def value_of(state):
-    """Returns a value in [-1, 1] that differs between positions."""
-    return jnp.tanh((GAME.observe(state) * WEIGHTS).sum())
+@pytest.fixture(scope="module")
+def positions(tic_tac_toe):
+    return [tic_tac_toe.positions(line) for line in LINES]
 
 
-def order_of(state):
-    """Returns logits that order the cells from last to first."""
-    return jnp.where(GAME.legal_action_mask(state), jnp.arange(9.0), LOWEST)
+@pytest.fixture(scope="module")
+def search(tic_tac_toe):
+    """Returns the actions, the action weights and the summary of the roots.
+
+    All searches share one program.
+    """
+    states = tic_tac_toe.positions(*LINES)
+
+    @jax.jit
+    def run(num_simulations, exploration):
+        total = jnp.full(len(LINES), num_simulations)
+        output = tic_tac_toe.call(
+            uct_policy,
+            tic_tac_toe.outputs(sharpness=0.8),
+            jax.random.key(0),
+            states,
+            MAX_SIMULATIONS,
+            exploration=exploration,
+            search_slice=SearchSlice(total, made=jnp.zeros_like(total)),
+        )
+        return output.action, output.action_weights, output.search_tree.summary()
+
+    run(8, 0.3)  # compiles
+    return lambda *numbers: jax.device_get(run(*numbers))
 
 
-def model(params, rng_key, action, states):
-    after = jax.vmap(GAME.step)(states, action)
-    mover = states.current_player.astype(jnp.int32)
-    rewards = jnp.take_along_axis(jax.vmap(GAME.rewards)(after), mover[:, None], 1)
-    fields = {
-        "reward": rewards[:, 0],
-        "discount": jnp.where(after.terminated, 0.0, -1.0),
-        "prior_logits": jax.vmap(order_of)(after),
-        "value": jnp.where(after.terminated, 0.0, jax.vmap(value_of)(after)),
-    }
-    return mctx.RecurrentFnOutput(**fields), after
+@pytest.fixture(scope="module")
+def evaluate(tic_tac_toe):
+    """Returns the legal actions of a position, the least likely first, its value, and
+    the positions after all actions."""
 
+    @jax.jit
+    def run(state):
+        outputs = tic_tac_toe.outputs(sharpness=0.8)
+        logits, value = tic_tac_toe.predict(outputs, state)
+        all_after = jax.vmap(tic_tac_toe.game.step, in_axes=(None, 0))
+        after = all_after(jax.tree.map(lambda leaf: leaf[0], state), jnp.arange(9))
+        mover = state.current_player[0].astype(jnp.int32)
+        reward = tic_tac_toe.game.rewards(jax.tree.map(lambda x: x[0], state))[mover]
+        value = jnp.where(state.terminated[0], reward, value[0])
+        return tic_tac_toe.legal(state)[0], logits[0], value, after
 
-def search(states, num_simulations, exploration=2**0.5):
-    """Returns the actions, the action weights and the summary of the roots."""
-    return jax.device_get(compiled_search(states, num_simulations, exploration))
+    def numbers(state):
+        legal, logits, value, after = jax.device_get(run(state))
+        order = [action for action in np.argsort(logits) if legal[action]]
+        return order, float(value), after
 
-
-@jax.jit
-def compiled_search(states, num_simulations, exploration):
-    """Searches up to `MAX_SIMULATIONS`, so that all searches share one program."""
-    root = {
-        "prior_logits": jax.vmap(order_of)(states),
-        "value": jax.vmap(value_of)(states),
-        "embedding": states,
-    }
-    total = jnp.full(len(POSITIONS), num_simulations)
-    output = uct_policy(
-        None,
-        jax.random.key(0),
-        mctx.RootFnOutput(**root),
-        model,
-        MAX_SIMULATIONS,
-        invalid_actions=~jax.vmap(GAME.legal_action_mask)(states),
-        exploration=exploration,
-        search_slice=SearchSlice(total, made=jnp.zeros_like(total)),
-    )
-    return output.action, output.action_weights, output.search_tree.summary()
-
-
-step, value = jax.jit(GAME.step), jax.jit(value_of)
-legal_mask = jax.jit(GAME.legal_action_mask)
-
-
-@jax.jit
-def mover_reward(state):
-    return GAME.rewards(state)[state.current_player.astype(jnp.int32)]
+    return numbers
 
 
 class Node:
     """A node of the reference tree; `total` is for the player to move there."""
 
-    def __init__(self, state):
-        self.state = state
+    def __init__(self, state, evaluate):
+        self.is_over = bool(state.terminated[0])
+        self.untried, self.value, self.after = evaluate(state)
         self.children = {}
         self.visits, self.total = 0, 0.0
-        self.untried = np.flatnonzero(legal_mask(state)).tolist()
 
 
-def textbook_visits(state, num_simulations, exploration):
+def textbook_visits(state, num_simulations, exploration, evaluate):
     """Algorithm 2 of Browne et al. 2012, recursive, with rewards in [0, 1]."""
 
     def simulate(node):
         """Returns the value of one simulation for the player to move at `node`."""
-        if node.state.terminated:
-            result = float(mover_reward(node.state))
-        elif node.visits == 0:
-            result = float(value(node.state))
+        if node.is_over or node.visits == 0:
+            result = node.value
         elif node.untried:
-            action = node.untried.pop()  # the last cell first
-            node.children[action] = Node(step(node.state, action))
+            action = node.untried.pop()  # the likeliest first
+            after = jax.tree.map(lambda leaf: leaf[[action]], node.after)
+            node.children[action] = Node(after, evaluate)
             result = -simulate(node.children[action])
         else:
             result = -simulate(best_child(node))
@@ -112,62 +103,28 @@ def textbook_visits(state, num_simulations, exploration):
 
         return max(node.children.items(), key=score)[1]
 
-    root = Node(state)
+    root = Node(state, evaluate)
     for _ in range(num_simulations + 1):  # the first one is the root's own value
         simulate(root)
     return [root.children[a].visits if a in root.children else 0 for a in range(9)]
 
 
-def after(*actions):
-    state = GAME.init()
-    for action in actions:
-        state = step(state, np.int32(action))
-    return state
-
-
-POSITIONS = [after(), after(4), after(0, 4, 8), after(0, 3, 1, 8, 5)]
-
-
-@pytest.fixture(scope="module")
-def states():
-    return jax.tree.map(lambda *leaves: np.stack(leaves), *POSITIONS)
-
-
-@pytest.fixture(scope="module")
-def output(states):
-    return search(states, 150)
-
-
-@pytest.fixture(scope="module")
-def short_output(states):
-    """A search in which each move of the second position has one visit."""
-    return search(states, 8)
-
-
 @pytest.mark.parametrize("exploration", [0.3, 2**0.5])
-def test_visits_equal_those_of_the_reference(exploration, states, output):
-    if exploration != 2**0.5:
-        output = search(states, 150, exploration)
-    _, _, summary = output
-    for index, position in enumerate(POSITIONS):
-        expected = textbook_visits(position, 150, exploration)
-        np.testing.assert_array_equal(summary.visit_counts[index], expected)
-
-
-def test_the_most_visited_move_is_chosen_and_the_weights_are_the_visits(output):
-    action, weights, summary = output
+def test_visits_equal_those_of_the_reference(exploration, search, positions, evaluate):
+    """The weights are the visits, and a most visited move is chosen."""
+    action, weights, summary = search(MAX_SIMULATIONS, exploration)
     visits = summary.visit_counts
+    for index, position in enumerate(positions):
+        expected = textbook_visits(position, MAX_SIMULATIONS, exploration, evaluate)
+        np.testing.assert_array_equal(visits[index], expected)
     chosen = np.take_along_axis(visits, action[:, None], 1)[:, 0]
     np.testing.assert_array_equal(chosen, visits.max(axis=1))
-    np.testing.assert_allclose(weights, visits / 150, rtol=1e-6)
+    np.testing.assert_allclose(weights, visits / MAX_SIMULATIONS, rtol=1e-6)
 
 
-def test_every_move_is_visited_once_before_any_is_visited_twice(short_output):
-    _, _, summary = short_output
-    np.testing.assert_array_equal(summary.visit_counts[1], [1, 1, 1, 1, 0, 1, 1, 1, 1])
-
-
-def test_ties_of_visits_are_broken_by_value(short_output):
-    action, _, summary = short_output
-    legal = np.asarray(legal_mask(POSITIONS[1]))
+def test_every_move_is_visited_once_before_any_is_visited_twice(search, positions):
+    """Ties of visits are broken by value."""
+    action, _, summary = search(8, 2**0.5)
+    legal = np.arange(9) != 4
+    np.testing.assert_array_equal(summary.visit_counts[1], legal)
     assert action[1] == np.where(legal, summary.qvalues[1], -np.inf).argmax()
