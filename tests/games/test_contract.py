@@ -7,7 +7,7 @@ from compiled_games import compiled
 
 from azjax.games import available, check, game_options, host, make
 
-# The same code checks large boards and small ones.
+# The same code computes large boards and small ones.
 SMALL = {
     "breakthrough": "breakthrough:5,4",
     "chess": "chess:max_moves=40",
@@ -15,9 +15,12 @@ SMALL = {
     "gomoku": "gomoku:6,7,4",
     "hex": "hex:4",
 }
-# Also compared with other programs, which takes long.
-LONG = ("breakthrough", "chess", "go", "gomoku", "othello")
-VARIANTS = ("go:5,superko=True", "gomoku:7,6,exact=True", "hex:4,swap=True")
+CHECKED = ("connect_four", "hex:4", "tic_tac_toe")
+ALSO_CHECKED = (
+    *("breakthrough", "breakthrough:5,4", "chess:max_moves=150", "go"),
+    *("go:5,superko=True", "gomoku", "gomoku:7,6,exact=True", "hex", "hex:4,swap=True"),
+    "othello",
+)
 
 every_game = pytest.mark.parametrize("name", available())
 
@@ -28,20 +31,15 @@ def small(name):
 
 @pytest.mark.parametrize(
     "spec",
-    [
-        *(SMALL.get(name, name) for name in available() if name not in LONG),
-        *(
-            pytest.param(spec, marks=pytest.mark.slow)
-            for spec in (*VARIANTS, *(SMALL.get(name, name) for name in LONG))
-        ),
-        *(
-            pytest.param(name, marks=pytest.mark.slow)
-            for name in SMALL  # at its default size
-        ),
-    ],
+    [*CHECKED, *(pytest.param(spec, marks=pytest.mark.slow) for spec in ALSO_CHECKED)],
 )
 def test_a_game_keeps_the_contract(spec):
-    check(compiled(make(spec)), num_games=8)
+    check(compiled(make(spec)), num_games=4)
+
+
+def test_the_contract_is_checked_for_every_game():
+    names = {spec.partition(":")[0] for spec in CHECKED + ALSO_CHECKED}
+    assert names == set(available())
 
 
 @every_game

@@ -40,18 +40,20 @@ def read_pgn(text):
 @pytest.mark.slow
 def test_another_program_reads_the_same_games():
     generator, results = np.random.default_rng(0), {1: "1-0", 0: "1/2-1/2", -1: "0-1"}
+    names, records = ("random", "gtp:x --level 1"), []
     for _ in range(6):
         actions, end = random_game(CHESS, generator)
         result = int(np.asarray(CHESS.rewards(end))[0])
-        written = GameRecord(NAMES, actions, result, "")
-        (read,) = read_pgn(CHESS.record_format.write(CHESS, [written]))
+        records.append(GameRecord(names, actions, result, ""))
+    found = read_pgn(CHESS.record_format.write(CHESS, records))
+    for read, written in zip(found, records, strict=True):
         state, texts = CHESS.init(), []
-        for action in actions:
+        for action in written.moves:
             texts.append(CHESS.action_to_text(state, action))
             state = host.next_state(CHESS, state, action)
         assert [move.uci() for move in read.mainline_moves()] == texts
-        assert (read.headers["White"], read.headers["Black"]) == NAMES
-        assert read.headers["Result"] == results[result]
+        assert (read.headers["White"], read.headers["Black"]) == names
+        assert read.headers["Result"] == results[written.result]
 
 
 @pytest.mark.parametrize(
