@@ -2,7 +2,7 @@
 
     python gtp_engine.py [BEHAVIOR [LOG]]
 
-LOG: a file for the received commands.
+LOG: a file for the received commands; `LOG.pids` gets the process id.
 """
 
 import os
@@ -88,6 +88,9 @@ def execute(name, words):
     return ""
 
 
+if os.devnull != LOG:
+    with open(f"{LOG}.pids", "a") as pids:
+        print(os.getpid(), file=pids)
 if BEHAVIOR == "silent":
     time.sleep(1000)
 if BEHAVIOR == "noisy":

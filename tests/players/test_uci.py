@@ -1,24 +1,14 @@
 import os
-import pathlib
-import shlex
-import sys
-import threading
-import time
 
 import numpy as np
 import pytest
+from players.engines import command
 
 from azjax import games, players
 from azjax.games.host import first_state, legal_actions, next_state, rewards
 from azjax.players import ForfeitError, UciPlayer
-from azjax.players.engine_process import EngineProcess
 
 CHESS = games.make("chess")
-ENGINE = pathlib.Path(__file__).with_name("uci_engine.py")
-
-
-def command(behavior="good", log=os.devnull):
-    return shlex.join([sys.executable, "-ISs", str(ENGINE), behavior, str(log)])
 
 
 @pytest.fixture
@@ -27,7 +17,7 @@ def make_player():
     made = []
 
     def make(behavior="good", log=os.devnull, options=None, **settings):
-        made.append(UciPlayer(command(behavior, log), options, **settings))
+        made.append(UciPlayer(command("uci", behavior, log), options, **settings))
         return made[-1]
 
     yield make
@@ -56,7 +46,7 @@ def received(log):
 
 
 def test_settings_are_limits_and_options_of_the_engine():
-    text = f"uci:{command()}?nodes=50&Skill Level=3&depth=4&Threads=2"
+    text = f"uci:{command('uci')}?nodes=50&Skill Level=3&depth=4&Threads=2"
     player = players.load(text, CHESS)
     assert isinstance(player, UciPlayer)
     assert player.arguments[-1] == os.devnull
@@ -67,9 +57,6 @@ def test_settings_are_limits_and_options_of_the_engine():
 @pytest.mark.parametrize(
     ("text", "message"),
     [
-        ("uci:no-such-engine?nodes=1", "there is no program 'no-such-engine'"),
-        ("uci:'x", 'command "\'x" cannot be parsed: No closing quotation'),
-        ("uci:", "unknown player 'uci:'; players are .*uci:COMMAND"),
         ("uci:true?nodes=0", "nodes must be a whole number from 1 to 9999999 in"),
         ("uci:true?movetime=1s", "movetime must be a whole number from 1"),
         ("uci:true?nodes=1&nodes=2", "has the setting 'nodes' twice"),
@@ -88,12 +75,6 @@ def test_other_games_are_refused(make_player):
         players.load("uci:true", go)
     with pytest.raises(ValueError, match="UCI is a protocol for chess only: go:5"):
         make_player().start_session(go, 0)
-
-
-def test_programs_are_refused_without_process_groups(monkeypatch):
-    monkeypatch.setattr(EngineProcess, "is_possible", False)
-    with pytest.raises(ValueError, match="uci:true needs process groups, which Win"):
-        players.load("uci:true", CHESS)
 
 
 def test_the_engine_receives_options_moves_and_limits(make_player, tmp_path):
@@ -177,76 +158,6 @@ def test_special_moves_are_sent_and_received(make_player, tmp_path, moves, answe
     with pytest.raises(ForfeitError, match="not a legal move"):
         choose(session, f"{moves} {answer} {reply}")
     assert f"position startpos moves {moves} {answer} {reply}" in received(log)
-
-
-def test_an_engine_is_reused_by_the_next_game(make_player, tmp_path):
-    log = tmp_path / "log"
-    player = make_player("good", log)
-    for _ in range(3):
-        session = player.start_session(CHESS, 0)
-        assert choose(session) == "g1f3"
-        session.close()
-    lines = log.read_text().split()
-    assert (lines.count("uci"), lines.count("ucinewgame")) == (1, 3)
-
-
-@pytest.mark.parametrize(
-    ("behavior", "message"),
-    [
-        ("dies", "^Fake died at 'go nodes 9' .exit status 3.: out of luck$"),
-        ("hangs", "^Fake did not answer 'go nodes 9' within [0-9.]+ seconds$"),
-        ("closes", "^Fake died at 'go nodes 9' .its output closed.$"),
-        ("floods", "^Fake answers 'go nodes 9' with more than 1048576 bytes$"),
-        ("babbles", "^Fake did not answer 'go nodes 9' within [0-9.]+ seconds$"),
-        ("plays e2e5", "^Fake answers 'go nodes 9' with 'bestmove e2e5', which is not"),
-        ("plays E2E4", "'bestmove E2E4', which is not a legal move$"),
-        ("plays (none)", "'bestmove .none.', which is not a legal move$"),
-        ("plays 0000", "'bestmove 0000', which is not a legal move$"),
-        ("plays", "answers 'go nodes 9' with 'bestmove', which is not a legal move$"),
-    ],
-)
-def test_an_engine_that_fails_forfeits_and_is_killed(make_player, behavior, message):
-    seconds = 0.5 if behavior in ("hangs", "babbles") else 60
-    player = make_player(behavior, nodes=9, move_seconds=seconds)
-    session = player.start_session(CHESS, 0)
-    process = session._engine.process._process
-    with pytest.raises(ForfeitError, match=message):
-        choose(session)
-    assert process.poll() is not None
-    with pytest.raises(ForfeitError, match="Fake is not running"):
-        choose(session)
-    session.close()
-    # Another game uses another process.
-    assert player.start_session(CHESS, 0)._engine.process.is_running
-
-
-def test_an_engine_that_is_killed_during_a_search_forfeits(make_player):
-    session = make_player("hangs").start_session(CHESS, 0)
-    process = session._engine.process._process
-
-    def kill():
-        time.sleep(0.2)
-        process.kill()
-
-    thread = threading.Thread(target=kill)
-    thread.start()
-    with pytest.raises(ForfeitError, match=r"^Fake died at .* \(exit status -9\)"):
-        choose(session)
-    thread.join()
-
-
-@pytest.mark.parametrize(
-    ("behavior", "message"),
-    [
-        ("deaf", "did not answer 'uci' within 0.5 seconds"),
-        ("unready", "Fake did not answer 'isready' within 0.5 seconds"),
-        ("absent", "died at 'uci' .exit status 1."),
-    ],
-)
-def test_an_engine_that_does_not_start_forfeits(make_player, behavior, message):
-    seconds = 60 if behavior == "absent" else 0.5
-    with pytest.raises(ForfeitError, match=message):
-        make_player(behavior, start_seconds=seconds).start_session(CHESS, 0)
 
 
 def test_stockfish_plays_the_same_game_twice(stockfish):

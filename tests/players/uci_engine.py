@@ -3,7 +3,7 @@
     python uci_engine.py [BEHAVIOR [LOG]]
 
 BEHAVIOR: a fault, or `plays MOVE` for an engine that always answers with that move.
-LOG: a file for the received lines.
+LOG: a file for the received lines; `LOG.pids` gets the process id.
 """
 
 import os
@@ -74,6 +74,9 @@ def execute(line):
             sys.exit()
 
 
+if os.devnull != LOG:
+    with open(f"{LOG}.pids", "a") as pids:
+        print(os.getpid(), file=pids)
 if BEHAVIOR == "absent":
     sys.exit(1)
 if BEHAVIOR == "parent":

@@ -1,0 +1,260 @@
+"""What players of GTP and of UCI engines have in common."""
+
+import gc
+import pathlib
+import shlex
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+from players.engines import command, exists, started, wait_until
+
+from azjax import games, players
+from azjax.games.host import first_state, next_state
+from azjax.players import (
+    ForfeitError,
+    GtpPlayer,
+    ResignError,
+    UciPlayer,
+    engine_process,
+)
+
+PROTOCOLS = ["gtp", "uci"]
+GAMES = {"gtp": games.make("tic_tac_toe"), "uci": games.make("chess")}
+CLASSES = {"gtp": GtpPlayer, "uci": UciPlayer}
+
+
+def choose(session, protocol):
+    """Returns the session's choice after b2 in tic-tac-toe, or in the first position
+    of chess."""
+    game, moves = GAMES[protocol], [4] if protocol == "gtp" else []
+    state = first_state(game)
+    for move in moves:
+        state = next_state(game, state, move)
+    return session.choose(state, moves).action
+
+
+def start(player, protocol):
+    return player.start_session(GAMES[protocol], 0)
+
+
+@pytest.fixture
+def log(tmp_path):
+    return tmp_path / "log"
+
+
+@pytest.fixture
+def make_player(log):
+    """Creates players that are closed after the test."""
+    made = []
+
+    def make(protocol, behavior="good", **settings):
+        limits = {"nodes": 9} if protocol == "uci" else {}
+        text = command(protocol, behavior, log)
+        made.append(CLASSES[protocol](text, **limits, **settings))
+        return made[-1]
+
+    yield make
+    for player in made:
+        player.close()
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_programs_are_refused_without_process_groups(protocol, monkeypatch):
+    monkeypatch.setattr(engine_process.EngineProcess, "is_possible", False)
+    message = f"{protocol}:true needs process groups, which Windows"
+    with pytest.raises(ValueError, match=message):
+        players.load(f"{protocol}:true", GAMES[protocol])
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("no-such-engine --level 1", "there is no program 'no-such-engine --lev"),
+        ("'gnugo", 'command "\'gnugo" cannot be parsed: No closing quotation'),
+        (" ", "there is no program ' '"),
+        ("", "unknown player '...:'; players are .*gtp:COMMAND.*uci:COMMAND"),
+    ],
+)
+def test_an_invalid_command_is_refused(protocol, text, message):
+    with pytest.raises(ValueError, match=message):
+        players.load(f"{protocol}:{text}", GAMES[protocol])
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_an_engine_is_reused_by_the_next_game_and_games_at_once_have_their_own(
+    protocol, make_player, log
+):
+    player = make_player(protocol)
+    for _ in range(3):
+        session = start(player, protocol)
+        choose(session, protocol)
+        session.close()
+    assert len(started(log)) == 1
+    assert log.read_text().split().count("ucinewgame") == (protocol == "uci") * 3
+    sessions = [start(player, protocol) for _ in range(2)]
+    assert choose(sessions[0], protocol) == choose(sessions[1], protocol)
+    assert len(set(started(log))) == 2
+
+
+def test_an_engine_that_resigned_is_reused(make_player, log):
+    player = make_player("gtp", "resigns")
+    for _ in range(2):
+        session = start(player, "gtp")
+        with pytest.raises(ResignError, match=r"^resigned$"):
+            choose(session, "gtp")
+        session.close()
+    assert len(started(log)) == 1
+
+
+GENMOVE, GO = "^Fake answers 'genmove w' with", "^Fake answers 'go nodes 9' with"
+ILLEGAL = ", which is not a legal move$"
+SLOWLY = r"within [0-9.]+ seconds$"
+
+
+@pytest.mark.parametrize(
+    ("protocol", "behavior", "message"),
+    [
+        ("gtp", "dies", "^Fake died at 'genmove w' .exit status 3.: out of luck$"),
+        ("gtp", "hangs", f"^Fake did not answer 'genmove w' {SLOWLY}"),
+        ("gtp", "cheats", f"{GENMOVE} 'b2'{ILLEGAL}"),
+        ("gtp", "babbles", f"{GENMOVE} 'the corner'{ILLEGAL}"),
+        ("gtp", "floods", f"{GENMOVE} an invalid response: 'xxxx"),
+        ("gtp", "fails", "^Fake refuses 'genmove w': no idea$"),
+        ("gtp", "strict", "^Fake refuses 'play b B2': illegal move$"),
+        ("uci", "dies", "^Fake died at 'go nodes 9' .exit status 3.: out of luck$"),
+        ("uci", "hangs", f"^Fake did not answer 'go nodes 9' {SLOWLY}"),
+        ("uci", "closes", "^Fake died at 'go nodes 9' .its output closed.$"),
+        ("uci", "floods", f"{GO} more than 1048576 bytes$"),
+        ("uci", "babbles", f"^Fake did not answer 'go nodes 9' {SLOWLY}"),
+        ("uci", "plays e2e5", f"{GO} 'bestmove e2e5'{ILLEGAL}"),
+        ("uci", "plays E2E4", f"{GO} 'bestmove E2E4'{ILLEGAL}"),
+        ("uci", "plays (none)", f"{GO} 'bestmove .none.'{ILLEGAL}"),
+        ("uci", "plays 0000", f"{GO} 'bestmove 0000'{ILLEGAL}"),
+        ("uci", "plays", f"{GO} 'bestmove'{ILLEGAL}"),
+    ],
+)
+def test_an_engine_that_fails_forfeits_and_is_killed(
+    protocol, behavior, message, make_player, log
+):
+    is_slow = SLOWLY in message
+    player = make_player(protocol, behavior, move_seconds=0.5 if is_slow else 60)
+    session = start(player, protocol)
+    with pytest.raises(ForfeitError, match=message) as error:
+        choose(session, protocol)
+    assert not isinstance(error.value, ResignError)
+    (pid,) = started(log)
+    assert not exists(pid)
+    with pytest.raises(ForfeitError, match="Fake is not running"):
+        choose(session, protocol)
+    session.close()
+    # Another game uses another process.
+    session = start(player, protocol)
+    _, other = started(log)
+    assert exists(other)
+
+
+@pytest.mark.parametrize(
+    ("protocol", "behavior", "message"),
+    [
+        ("gtp", "silent", f"did not answer 'protocol_version' {SLOWLY}"),
+        # The answer after the greeting may have arrived by then.
+        (
+            *("gtp", "noisy"),
+            "'protocol_version' with an invalid response: 'Welcome to Fake!",
+        ),
+        ("gtp", "confused", "'protocol_version' with an invalid response: '=77 2'"),
+        ("gtp", "old", "Fake does not speak GTP 2: its version is '1'"),
+        ("gtp", "helpless", "Fake does not speak GTP 2: it lacks genmove"),
+        ("uci", "deaf", f"did not answer 'uci' {SLOWLY}"),
+        ("uci", "unready", f"Fake did not answer 'isready' {SLOWLY}"),
+        ("uci", "absent", "died at 'uci' .exit status 1."),
+    ],
+)
+def test_an_engine_that_does_not_start_forfeits(
+    protocol, behavior, message, make_player
+):
+    seconds = 0.5 if SLOWLY in message else 60
+    player = make_player(protocol, behavior, start_seconds=seconds)
+    with pytest.raises(ForfeitError, match=message):
+        start(player, protocol)
+
+
+def test_a_program_that_does_not_speak_gtp_forfeits():
+    with pytest.raises(ForfeitError, match=r"^true died at 'protocol_version' .exit"):
+        start(GtpPlayer("true"), "gtp")
+
+
+def test_an_engine_that_is_killed_during_a_search_forfeits(make_player, log):
+    session = start(make_player("uci", "hangs"), "uci")
+
+    def kill():
+        time.sleep(0.2)
+        subprocess.run(["kill", "-9", str(started(log)[0])], check=True)
+
+    thread = threading.Thread(target=kill)
+    thread.start()
+    with pytest.raises(ForfeitError, match=r"^Fake died at .* \(exit status -9\)"):
+        choose(session, "uci")
+    thread.join()
+
+
+# The end of a process
+
+
+def children(pid):
+    path = pathlib.Path(f"/proc/{pid}/task/{pid}/children")
+    return [int(child) for child in path.read_text().split()]
+
+
+needs_proc = pytest.mark.skipif(
+    not pathlib.Path("/proc/self/stat").exists(), reason="no /proc to look into"
+)
+
+
+@needs_proc
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_child_processes_end_with_the_engine(protocol, make_player, log):
+    player = make_player(protocol, "parent")
+    session = start(player, protocol)
+    (child,) = children(started(log)[0])
+    session.close()
+    player.close()
+    wait_until(lambda: not exists(child))
+
+
+@needs_proc
+def test_deleting_a_session_ends_its_engine(make_player, log):
+    session = start(make_player("gtp"), "gtp")
+    (pid,) = started(log)
+    assert exists(pid)
+    del session
+    gc.collect()
+    wait_until(lambda: not exists(pid))
+
+
+@needs_proc
+def test_no_engine_outlives_the_program():
+    # The module without its package, since importing JAX takes much longer.
+    script = (
+        "import importlib.util, os, sys, types\n"
+        "for name in ('azjax', 'azjax.players', 'azjax.players.session'):\n"
+        "    sys.modules[name] = types.ModuleType(name)\n"
+        "sys.modules['azjax.players.session'].ForfeitError = Exception\n"
+        "spec = importlib.util.spec_from_file_location('module', sys.argv[1])\n"
+        "module = importlib.util.module_from_spec(spec)\n"
+        "spec.loader.exec_module(module)\n"
+        "process = module.EngineProcess(sys.argv[2:])\n"
+        "print(open(f'/proc/self/task/{os.getpid()}/children').read())\n"
+    )
+    engine = shlex.split(command("gtp", "parent"))
+    done = subprocess.run(
+        [sys.executable, "-c", script, engine_process.__file__, *engine],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    wait_until(lambda: not exists(int(done.stdout)))
