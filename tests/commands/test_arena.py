@@ -8,10 +8,12 @@ from azjax import cli, games, players
 from azjax.commands import arena
 from azjax.commands.arena import named, read_anchor
 from azjax.games import read_games
+from azjax.games.host import legal_actions
 from azjax.players.registry import PLAYER_KINDS, PlayerKind
 
 GAME = games.make("tic_tac_toe")
-PLAYERS = ["random", "network:pretrained", "engine"]
+PLAYERS = ["random", "other=random", "engine"]
+NAMES = ["random", "other", "engine"]
 FEW = ["--games", "8", "--opening-moves", "2"]
 
 
@@ -48,7 +50,7 @@ def run(*args):
 
 def test_a_file_gets_lines_of_progress(monkeypatch, capsys):
     monkeypatch.setattr(arena, "LINE_SECONDS", 0.0)
-    run("tic_tac_toe", "random", "greedy", "--games", "8", "--at-once", "4")
+    run("tic_tac_toe", *PLAYERS[:2], "--games", "8", "--at-once", "4")
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if line.endswith(" of 8 games")] == [
         "4 of 8 games",
@@ -69,7 +71,7 @@ def test_a_tournament_is_printed_and_saved(tmp_path, capsys, engine):
     )
     out, err = capsys.readouterr()
     for part in (
-        "random against network:pretrained: ",
+        "random against other: ",
         "random against engine: 100.0% (8 won, 0 drawn, 0 lost)",
         "openings, both colors together: 4 won, 0 shared, 0 lost",
         "  engine forfeits a game: the engine died",
@@ -104,17 +106,17 @@ def test_json_output_is_one_object(capsys):
 def test_the_same_seed_gives_the_same_tournament(capsys):
     outputs = []
     for seed in ("3", "3", "4"):
-        run("tic_tac_toe", *PLAYERS[:2], "--json", "--seed", seed)
+        run("tic_tac_toe", *PLAYERS[:2], *FEW, "--json", "--seed", seed)
         outputs.append(capsys.readouterr().out)
     assert outputs[0] == outputs[1] != outputs[2]
 
 
 def test_a_sequential_test_ends_with_a_verdict(tmp_path, capsys):
-    names = ["network:pretrained", "random"]
+    names = ["greedy", "random"]
     run("tic_tac_toe", *names, "--sprt", "0", "100", "--save", str(tmp_path / "test"))
     out = capsys.readouterr().out
     assert "log-likelihood ratio +" in out
-    assert "accepted: network:pretrained is stronger than random by 100 Elo" in out
+    assert "accepted: greedy is stronger than random by 100 Elo" in out
     results = json.loads((tmp_path / "test" / "results.json").read_text())
     assert results["verdict"] == "stronger"
     games = results["wins"] + results["draws"] + results["losses"]
@@ -192,10 +194,15 @@ def test_players_have_different_names():
     }
 
 
-def test_a_player_can_play_itself(capsys):
-    run("tic_tac_toe", "perfect=minimax:9", "minimax:9", *FEW[:2], "--json")
+def first_legal(state, moves):
+    return players.MoveDecision(legal_actions(GAME, state)[0])
+
+
+def test_a_player_can_play_itself(capsys, engine, monkeypatch):
+    monkeypatch.setattr(engine, "choose", first_legal)
+    run("tic_tac_toe", "one=engine", "engine", *FEW[:2], "--json")
     found = json.loads(capsys.readouterr().out)
-    assert {line["player"] for line in found["players"]} == {"perfect", "minimax:9"}
+    assert {line["player"] for line in found["players"]} == {"one", "engine"}
     assert found["opening_moves"] == 1
     assert found["players"][0]["score"] == 0.5
 
@@ -220,7 +227,7 @@ def test_an_interrupted_tournament_keeps_its_finished_matches(
     assert f"saved in {directory}" in out
     results = json.loads((directory / "results.json").read_text())
     assert results["is_interrupted"]
-    assert {line["player"] for line in results["players"]} == set(PLAYERS[:2])
+    assert {line["player"] for line in results["players"]} == set(NAMES[:2])
     assert len(list(read_games(directory / "games.jsonl"))) == 8
     assert signal.getsignal(signal.SIGTERM) == handler
 
@@ -237,11 +244,8 @@ def test_an_interrupted_match_keeps_its_finished_pairs(
             raise KeyboardInterrupt
         return engine
 
-    def choose(state, moves):
-        return players.MoveDecision(int(GAME.legal_action_mask(state).argmax()))
-
     monkeypatch.setattr(engine, "start_session", start_session)
-    monkeypatch.setattr(engine, "choose", choose)
+    monkeypatch.setattr(engine, "choose", first_legal)
     directory = tmp_path / "results"
     with pytest.raises(SystemExit) as error:
         run("tic_tac_toe", "random", "engine", *FEW, "--save", str(directory))
@@ -276,11 +280,11 @@ def test_an_interrupted_sequential_test_is_undecided(
         asked.append(moves)
         if len(asked) > moves_made:
             raise KeyboardInterrupt
-        return players.MoveDecision(int(GAME.legal_action_mask(state).argmax()))
+        return first_legal(state, moves)
 
     monkeypatch.setattr(engine, "choose", choose)
     with pytest.raises(SystemExit) as error:
-        run("tic_tac_toe", "engine", "greedy", "--sprt", "0", "1", "--json")
+        run("tic_tac_toe", "engine", "random", "--sprt", "0", "1", "--json")
     assert error.value.code == 130
     out, err = capsys.readouterr()
     found = json.loads(out)

@@ -1,6 +1,7 @@
 import json
 import sys
 
+import chex
 import numpy as np
 import pytest
 from flax import nnx
@@ -10,10 +11,16 @@ from azjax import cli, games
 from azjax.arena import PerfectMatch, Report
 from azjax.commands.evaluate import print_report
 from azjax.networks import DenseTrunkConfig, NetworkConfig, Parts
-from azjax.players import TrainedPlayer, first_network, load, save_player
+from azjax.players import (
+    TrainedPlayer,
+    first_network,
+    load,
+    load_run,
+    save_player,
+)
 from azjax.search import GumbelConfig
 
-FEW = ["--games", "2", "--simulations", "2", "--json"]
+GAME = games.make("tic_tac_toe")
 CONFIG = NetworkConfig(
     trunk=DenseTrunkConfig(num_blocks=1, width=5, stem_channels=8, window=2)
 )
@@ -36,20 +43,50 @@ def own_run(tmp_path, monkeypatch):
     module = type(sys)("own_net")
     module.PARTS = PARTS
     monkeypatch.setitem(sys.modules, "own_net", module)
-    game = games.make("tic_tac_toe")
-    network, variables = first_network(0, game, CONFIG, PARTS)
+    network, variables = first_network(0, GAME, CONFIG, PARTS)
     player = TrainedPlayer(
-        game, network, variables, CONFIG, GumbelConfig(), seed=0, has_own_parts=True
+        GAME, network, variables, CONFIG, GumbelConfig(), seed=0, has_own_parts=True
     )
     save_player(tmp_path / "own run" / "player", player)
     return str(tmp_path / "own run")
 
 
-def test_a_run_with_custom_parts_is_evaluated_with_them(own_run, tmp_path, capsys):
-    path = tmp_path / "positions.csv"
-    path.write_text("moves,q0,q1,q2,q3,q4,q5,q6,q7,q8\n12453,,,,,,-1,1,-1,-1\n")
-    few = [*FEW, "--positions", str(path)]
-    cli.main(["evaluate", own_run, "--parts", "own_net:PARTS", *few])
+@pytest.fixture
+def evaluate_few(own_run, tmp_path):
+    """Evaluates the run with its parts on one solved position."""
+
+    def call():
+        path = tmp_path / "positions.csv"
+        path.write_text("moves,q0,q1,q2,q3,q4,q5,q6,q7,q8\n12453,,,,,,-1,1,-1,-1\n")
+        few = ["--games", "2", "--simulations", "2", "--positions", str(path), "--json"]
+        cli.main(["evaluate", own_run, "--parts", "own_net:PARTS", *few])
+
+    return call
+
+
+def test_a_run_is_evaluated_with_its_custom_parts(
+    own_run, evaluate_few, capsys, monkeypatch
+):
+    asked, report = [], Report(2, None, None, {}, {})
+
+    def evaluate(player, solved, rng_key, **settings):
+        asked.append((player, solved, settings))
+        return report
+
+    monkeypatch.setattr("azjax.commands.evaluate.evaluate", evaluate)
+    evaluate_few()
+    [(player, solved, settings)] = asked
+    expected = load_run(own_run, GAME, PARTS)
+    assert player.network == expected.network
+    chex.assert_trees_all_equal(player.variables, expected.variables)
+    assert settings == {"simulations": 2, "num_games": 2, "parts": PARTS}
+    assert len(solved) == 1
+    assert json.loads(capsys.readouterr().out) == report.to_json()
+
+
+@pytest.mark.slow
+def test_a_run_with_custom_parts_plays_its_untrained_network(evaluate_few, capsys):
+    evaluate_few()
     found = json.loads(capsys.readouterr().out)
     assert {match["opponent"] for match in found["matches"]} == {"random", "first"}
 
@@ -64,10 +101,9 @@ def test_a_run_with_custom_parts_names_the_missing_option(own_run, capsys):
 
 
 def test_a_player_spec_is_loaded_with_parts(own_run):
-    game = games.make("tic_tac_toe")
-    assert load(f"network:{own_run}", game, PARTS).network
+    assert load(f"network:{own_run}", GAME, PARTS).network
     with pytest.raises(ValueError, match="has modules of the user's own"):
-        load(f"alphazero:{own_run}", game)
+        load(f"alphazero:{own_run}", GAME)
 
 
 @pytest.mark.parametrize(

@@ -16,10 +16,10 @@ def moves(tmp_path, monkeypatch):
 
 
 def test_a_game_is_printed_with_its_mistakes(moves, capsys):
-    options = ("--game", "tic_tac_toe", "--player", "minimax:9")
+    options = ("--game", "tic_tac_toe", "--player", "minimax:5")
     cli.main(["review", moves, *options])
     printed = capsys.readouterr()
-    assert "minimax:9 reviews 7 moves" in printed.err
+    assert "minimax:5 reviews 7 moves" in printed.err
     lines = [line.split() for line in printed.out.splitlines()]
     assert lines[0][-1] == "1-0"
     assert lines[3][:3] == ["2.", "b1", "??"]
@@ -29,7 +29,7 @@ def test_a_game_is_printed_with_its_mistakes(moves, capsys):
 
 
 def test_json_has_the_moves(moves, capsys):
-    options = ("--game", "tic_tac_toe", "--player", "minimax:9", "--json")
+    options = ("--game", "tic_tac_toe", "--player", "minimax:5", "--json")
     cli.main(["review", moves, *options, "--number", "2"])
     found = json.loads(capsys.readouterr().out)
     assert found["game"] == "tic_tac_toe"

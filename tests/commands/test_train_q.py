@@ -1,41 +1,35 @@
+import contextlib
 import dataclasses
+import types
 
 import pytest
 
 from azjax import cli
+from azjax.commands import train_q as module
+from azjax.commands.common import STOPPED
 from azjax.commands.train_q import parse_q_config
 from azjax.networks import QNetworkConfig
 from azjax.training import TrainConfig
 from azjax.training.q_config import QConfig, QEvaluationConfig
 from azjax.training.run_directory import open_run_directory
 
-TINY_TEXT = """
-    --network.hidden 8 --games 8 --moves 4 --fit.sweeps 1 --fit.batch-size 16
-    --fit.max-epochs 1 --evaluation.num-evaluations 1 --evaluation.num-games 4
-    --evaluation.num-positions 32 --evaluation.opponents random minimax:2
-"""
-TINY = TINY_TEXT.split()
 
+@pytest.mark.parametrize("is_finished", [True, False])
+def test_a_run_is_trained_and_printed(is_finished, monkeypatch):
+    trained, printed = [], []
 
-def train_q(run_dir, *args):
-    cli.main(["train-q", "tic_tac_toe", *TINY, "--run-dir", str(run_dir), *args])
+    def train(config):
+        trained.append(config)
+        return types.SimpleNamespace(finished=is_finished)
 
-
-def test_a_run_prints_results_and_commands(tmp_path, capsys):
-    train_q(tmp_path / "run", "--iterations", "2")
-    out = capsys.readouterr().out
-    player = f"q_learning:{tmp_path / 'run'}"
-    for part in (
-        f"train tic_tac_toe for 2 iterations in {tmp_path / 'run'}",
-        "mistakes, network alone",
-        "score against minimax:2",
-        f"azjax play tic_tac_toe --opponent {player}",
-        f"azjax arena tic_tac_toe random {player}",
-    ):
-        assert part in out
-    with pytest.raises(SystemExit):
-        cli.main(["evaluate", str(tmp_path / "run")])
-    assert "load it as q_learning:RUN" in capsys.readouterr().err
+    monkeypatch.setattr(module, "train_q", train)
+    monkeypatch.setattr(module, "print_q_run", lambda _, run: printed.append(run))
+    args = ("--iterations", "2", "--run-dir", "runs/none")
+    with contextlib.nullcontext() if is_finished else pytest.raises(SystemExit) as end:
+        cli.main(["train-q", "tic_tac_toe", *args])
+    assert trained == [parsed(*args)]
+    assert [run.finished for run in printed] == [is_finished]
+    assert end is None or end.value.code == STOPPED
 
 
 @pytest.fixture
@@ -51,6 +45,12 @@ def run(tmp_path):
     with open_run_directory(config) as directory:
         (directory / "checkpoints" / "1").mkdir(parents=True)
     return config
+
+
+def test_the_player_of_a_run_is_not_evaluated(run, capsys):
+    with pytest.raises(SystemExit):
+        cli.main(["evaluate", run.run_dir])
+    assert "load it as q_learning:RUN" in capsys.readouterr().err
 
 
 def parsed(*args):
@@ -118,8 +118,9 @@ def test_invalid_arguments_are_explained(args, says, capsys, tmp_path, monkeypat
 
 
 def test_several_processes_are_refused_and_help_explains_it(tmp_path, capsys):
+    args = ("--run-dir", str(tmp_path / "run"), "--distributed")
     with pytest.raises(SystemExit) as end:
-        train_q(tmp_path / "run", "--distributed")
+        cli.main(["train-q", "tic_tac_toe", *args])
     assert end.value.code == 2
     assert "unknown option --distributed" in capsys.readouterr().err
     assert not (tmp_path / "run").exists()
