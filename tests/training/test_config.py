@@ -14,252 +14,151 @@ from azjax.training import (
     preset,
 )
 
-WRONG = [
-    (SelfPlayConfig, {"num_games": 0}, "self_play.num_games must be an int >= 1: 0"),
-    (SelfPlayConfig, {"moves_per_chunk": 1}, "moves_per_chunk must be an int >= 2"),
-    (
-        SelfPlayConfig,
-        {"num_simulations": ()},
-        "self_play.num_simulations must be one or more",
-    ),
-    (
-        SelfPlayConfig,
-        {"num_simulations": (4, 0)},
-        "num_simulations must be an int from 1 to 10000000: 0",
-    ),
-    (
-        SelfPlayConfig,
-        {"initial_position_fraction": 1.5},
-        "self_play.initial_position_fraction must be a number from 0 to 1: 1.5",
-    ),
-    (
-        SelfPlayConfig,
-        {"short_opening_fraction": math.nan},
-        "self_play.short_opening_fraction must be a number from 0 to 1: nan",
-    ),
-    (
-        SelfPlayConfig,
-        {"initial_position_fraction": 0.6, "short_opening_fraction": 0.6},
-        "self_play.initial_position_fraction + self_play.short_opening_fraction "
-        "must be <= 1: 0.6 + 0.6",
-    ),
-    (
-        SelfPlayConfig,
-        {"short_opening_moves": -1},
-        "short_opening_moves must be an int >= 0",
-    ),
-    (
-        SelfPlayConfig,
-        {"long_opening_moves": -1},
-        "long_opening_moves must be an int >= 0",
-    ),
-    (
-        SelfPlayConfig,
-        {"temperature_moves": -1},
-        "self_play.temperature_moves must be an int >= 0: -1",
-    ),
-    (
-        SelfPlayConfig,
-        {"full_search_fraction": 0.0},
-        "self_play.full_search_fraction must be a number > 0 and <= 1: 0.0",
-    ),
-    (SelfPlayConfig, {"full_search_fraction": 1.1}, "a number > 0 and <= 1: 1.1"),
-    (
-        SelfPlayConfig,
-        {"full_search_fraction": math.nan},
-        "self_play.full_search_fraction must be",
-    ),
-    (
-        SelfPlayConfig,
-        {"fast_simulations": 0},
-        "fast_simulations must be an int >= 1: 0",
-    ),
-    (ReplayConfig, {"capacity": 0}, "replay.capacity must be an int >= 1: 0"),
-    (ReplayConfig, {"window": 0.0}, "replay.window must be a number > 0 and <= 1"),
-    (ReplayConfig, {"window": 1.1}, "replay.window must be a number > 0 and <= 1"),
-    (ReplayConfig, {"min_window": 0}, "replay.min_window must be an int >= 1: 0"),
-    (
-        ReplayConfig,
-        {"policy_entries": 0},
-        "replay.policy_entries must be an int >= 1: 0",
-    ),
-    (ReplayConfig, {"min_positions": -1}, "min_positions must be an int >= 0: -1"),
-    (LearnerConfig, {"batch_size": 0}, "learner.batch_size must be an int >= 1: 0"),
-    (
-        LearnerConfig,
-        {"replay_ratio": 0.0},
-        "learner.replay_ratio must be a finite number > 0: 0.0",
-    ),
-    (
-        LearnerConfig,
-        {"replay_ratio": math.inf},
-        "learner.replay_ratio must be a finite number > 0: inf",
-    ),
-    (
-        LearnerConfig,
-        {"learning_rate": -1.0},
-        "learning_rate must be a finite number > 0",
-    ),
-    (
-        LearnerConfig,
-        {"learning_rate": math.nan},
-        "learning_rate must be a finite number > 0",
-    ),
-    (
-        LearnerConfig,
-        {"warmup_fraction": 2.0},
-        "learner.warmup_fraction must be a number from 0 to 1: 2.0",
-    ),
-    (
-        LearnerConfig,
-        {"final_lr_fraction": -0.1},
-        "learner.final_lr_fraction must be a number from 0 to 1",
-    ),
-    (
-        LearnerConfig,
-        {"weight_decay": -1.0},
-        "weight_decay must be a finite number >= 0: -1.0",
-    ),
-    (
-        LearnerConfig,
-        {"max_gradient_norm": 0.0},
-        "max_gradient_norm must be a finite number > 0",
-    ),
-    (
-        LearnerConfig,
-        {"ema_decay": 1.0},
-        "learner.ema_decay must be a number >= 0 and < 1: 1.0",
-    ),
-    (
-        LearnerConfig,
-        {"value_weight": -1.0},
-        "value_weight must be a finite number >= 0: -1.0",
-    ),
-    (
-        LearnerConfig,
-        {"td_lambda": 1.01},
-        "learner.td_lambda must be a number from 0 to 1: 1.01",
-    ),
-    (
-        EvaluationConfig,
-        {"num_evaluations": 0},
-        "evaluation.num_evaluations must be an int >= 1: 0",
-    ),
-    (
-        EvaluationConfig,
-        {"num_positions": 0},
-        "evaluation.num_positions must be an int >= 1: 0",
-    ),
-    (
-        EvaluationConfig,
-        {"num_simulations": 0},
-        "evaluation.num_simulations must be an int from 1 to 10000000: 0",
-    ),
-    (EvaluationConfig, {"num_games": 0}, "evaluation.num_games must be an int >= 2: 0"),
-    (EvaluationConfig, {"num_games": 3}, "evaluation.num_games must be even: 3"),
-    (
-        EvaluationConfig,
-        {"opponents": ("random", "random")},
-        "evaluation.opponents has 'random' twice",
-    ),
-    (
-        CheckpointConfig,
-        {"every_minutes": -1.0},
-        "checkpoint.every_minutes must be a finite number >= 0",
-    ),
-    (CheckpointConfig, {"keep": 0}, "checkpoint.keep must be an int >= 1: 0"),
-    (TrainConfig, {}, "exactly one of minutes and iterations must be given"),
-    (
-        TrainConfig,
-        {"minutes": 1.0, "iterations": 1},
-        "minutes and iterations must be given: minutes=1.0, iterations=1",
-    ),
-    (TrainConfig, {"iterations": 2.5}, "iterations must be an int from 1"),
-    (TrainConfig, {"iterations": True}, "iterations must be an int from 1"),
-    (TrainConfig, {"iterations": 10**20}, "iterations must be an int from 1"),
-    (
-        TrainConfig,
-        {"minutes": "5"},
-        "minutes must be a number > 0 and <= 1000000000: '5'",
-    ),
-    (
-        TrainConfig,
-        {"minutes": 0.0},
-        "minutes must be a number > 0 and <= 1000000000: 0.0",
-    ),
-    (
-        TrainConfig,
-        {"minutes": math.nan},
-        "minutes must be a number > 0 and <= 1000000000: nan",
-    ),
-    (
-        TrainConfig,
-        {"iterations": 0},
-        "iterations must be an int from 1 to 1000000000: 0",
-    ),
-    (
-        TrainConfig,
-        {"iterations": 1, "seed": -1},
-        "seed must be an int from 0 to 2**32 - 1: -1",
-    ),
-    (
-        TrainConfig,
-        {"iterations": 1, "seed": 2**32},
-        "seed must be an int from 0 to 2**32 - 1",
-    ),
-    (TrainConfig, {"iterations": 1, "game": "nim"}, "unknown game 'nim'; known games:"),
-    (
-        TrainConfig,
-        {
-            "iterations": 1,
-            "self_play": SelfPlayConfig(num_games=8, moves_per_chunk=4),
-            "replay": ReplayConfig(capacity=287, min_window=280, min_positions=0),
-        },
-        "replay.capacity must be >= 288: 287; a position can be sampled only once "
-        "its game has ended or 31 moves have followed (learner.td_lambda 0.8)",
-    ),
-    (
-        TrainConfig,
-        {
-            "iterations": 1,
-            "self_play": SelfPlayConfig(num_games=8, moves_per_chunk=4),
-            "replay": ReplayConfig(capacity=2**34),
-        },
-        "replay.capacity must be an int from 1 to 17179869183: 17179869184",
-    ),
-    (
-        TrainConfig,
-        {
-            "iterations": 1,
-            "self_play": SelfPlayConfig(num_games=8, moves_per_chunk=4),
-            "replay": ReplayConfig(min_window=279, min_positions=0),
-        },
-        "replay.min_window must be >= 280: 279",
-    ),
-    (
-        TrainConfig,
-        {
-            "iterations": 1,
-            "game": "chess",
-            "self_play": SelfPlayConfig(num_games=4096),
-            "learner": LearnerConfig(td_lambda=1.0),
-            "replay": ReplayConfig(capacity=2**21, min_window=2**19),
-        },
-        "replay.capacity must be >= 2228224: 2097152, and replay.min_window must be >= "
-        "2228224: 524288; a position can be sampled only once its game has ended or "
-        "512 moves have followed (learner.td_lambda 1.0)",
-    ),
-    (
-        TrainConfig,
-        {"iterations": 1, "replay": ReplayConfig(min_positions=65_537)},
-        "replay.min_window must be >= 73728: 65536; a position can be sampled only "
-        "once updates have begun (replay.min_positions 65537)",
-    ),
+INF, NAN = math.inf, math.nan
+# A setting, a value, and the values that its error says are allowed.
+ALLOWED = [
+    (SelfPlayConfig, "num_games", 0, "an int >= 1"),
+    (SelfPlayConfig, "moves_per_chunk", 1, "an int >= 2"),
+    (SelfPlayConfig, "initial_position_fraction", 1.5, "a number from 0 to 1"),
+    (SelfPlayConfig, "short_opening_fraction", NAN, "a number from 0 to 1"),
+    (SelfPlayConfig, "short_opening_moves", -1, "an int >= 0"),
+    (SelfPlayConfig, "long_opening_moves", -1, "an int >= 0"),
+    (SelfPlayConfig, "temperature_moves", -1, "an int >= 0"),
+    (SelfPlayConfig, "full_search_fraction", 0.0, "a number > 0 and <= 1"),
+    (SelfPlayConfig, "full_search_fraction", 1.1, "a number > 0 and <= 1"),
+    (SelfPlayConfig, "full_search_fraction", NAN, "a number > 0 and <= 1"),
+    (SelfPlayConfig, "fast_simulations", 0, "an int >= 1"),
+    (ReplayConfig, "capacity", 0, "an int >= 1"),
+    (ReplayConfig, "window", 0.0, "a number > 0 and <= 1"),
+    (ReplayConfig, "window", 1.1, "a number > 0 and <= 1"),
+    (ReplayConfig, "min_window", 0, "an int >= 1"),
+    (ReplayConfig, "policy_entries", 0, "an int >= 1"),
+    (ReplayConfig, "min_positions", -1, "an int >= 0"),
+    (LearnerConfig, "batch_size", 0, "an int >= 1"),
+    (LearnerConfig, "replay_ratio", 0.0, "a finite number > 0"),
+    (LearnerConfig, "replay_ratio", INF, "a finite number > 0"),
+    (LearnerConfig, "learning_rate", -1.0, "a finite number > 0"),
+    (LearnerConfig, "learning_rate", NAN, "a finite number > 0"),
+    (LearnerConfig, "warmup_fraction", 2.0, "a number from 0 to 1"),
+    (LearnerConfig, "final_lr_fraction", -0.1, "a number from 0 to 1"),
+    (LearnerConfig, "weight_decay", -1.0, "a finite number >= 0"),
+    (LearnerConfig, "max_gradient_norm", 0.0, "a finite number > 0"),
+    (LearnerConfig, "ema_decay", 1.0, "a number >= 0 and < 1"),
+    (LearnerConfig, "value_weight", -1.0, "a finite number >= 0"),
+    (LearnerConfig, "td_lambda", 1.01, "a number from 0 to 1"),
+    (EvaluationConfig, "num_evaluations", 0, "an int >= 1"),
+    (EvaluationConfig, "num_positions", 0, "an int >= 1"),
+    (EvaluationConfig, "num_simulations", 0, "an int from 1 to 10000000"),
+    (EvaluationConfig, "num_games", 0, "an int >= 2"),
+    (EvaluationConfig, "num_games", 3, "even"),
+    (CheckpointConfig, "every_minutes", -1.0, "a finite number >= 0"),
+    (CheckpointConfig, "keep", 0, "an int >= 1"),
+    (TrainConfig, "iterations", 2.5, "an int from 1 to 1000000000"),
+    (TrainConfig, "iterations", True, "an int from 1 to 1000000000"),
+    (TrainConfig, "iterations", 10**20, "an int from 1 to 1000000000"),
+    (TrainConfig, "iterations", 0, "an int from 1 to 1000000000"),
+    (TrainConfig, "minutes", "5", "a number > 0 and <= 1000000000"),
+    (TrainConfig, "minutes", 0.0, "a number > 0 and <= 1000000000"),
+    (TrainConfig, "minutes", NAN, "a number > 0 and <= 1000000000"),
 ]
 
 
-@pytest.mark.parametrize(("kind", "values", "message"), WRONG)
-def test_the_error_of_an_invalid_value_names_the_allowed_ones(kind, values, message):
+@pytest.mark.parametrize(("kind", "name", "value", "allowed"), ALLOWED)
+def test_the_error_of_an_invalid_value_names_the_allowed_ones(
+    kind, name, value, allowed
+):
+    section = kind.__name__.removesuffix("Config")
+    prefix = {"Train": "", "SelfPlay": "self_play."}.get(section, f"{section.lower()}.")
+    with pytest.raises(ValueError) as error:  # noqa: PT011
+        kind(**{name: value})
+    assert str(error.value) == f"{prefix}{name} must be {allowed}: {value!r}"
+
+
+PLAY = SelfPlayConfig(num_games=8, moves_per_chunk=4)
+
+
+@pytest.mark.parametrize(
+    ("kind", "values", "message"),
+    [
+        (
+            SelfPlayConfig,
+            {"num_simulations": ()},
+            "num_simulations must be one or more",
+        ),
+        (
+            SelfPlayConfig,
+            {"num_simulations": (4, 0)},
+            "num_simulations must be an int from 1 to 10000000: 0",
+        ),
+        (
+            SelfPlayConfig,
+            {"initial_position_fraction": 0.6, "short_opening_fraction": 0.6},
+            "self_play.initial_position_fraction + self_play.short_opening_fraction "
+            "must be <= 1: 0.6 + 0.6",
+        ),
+        (
+            EvaluationConfig,
+            {"opponents": ("random", "random")},
+            "evaluation.opponents has 'random' twice",
+        ),
+        (
+            TrainConfig,
+            {"iterations": None},
+            "exactly one of minutes and iterations must be given",
+        ),
+        (
+            TrainConfig,
+            {"minutes": 1.0},
+            "minutes and iterations must be given: minutes=1.0, iterations=1",
+        ),
+        (TrainConfig, {"seed": -1}, "seed must be an int from 0 to 2**32 - 1: -1"),
+        (TrainConfig, {"seed": 2**32}, "seed must be an int from 0 to 2**32 - 1"),
+        (TrainConfig, {"game": "nim"}, "unknown game 'nim'; known games:"),
+        (
+            TrainConfig,
+            {
+                "self_play": PLAY,
+                "replay": ReplayConfig(capacity=287, min_window=280, min_positions=0),
+            },
+            "replay.capacity must be >= 288: 287; a position can be sampled only once "
+            "its game has ended or 31 moves have followed (learner.td_lambda 0.8)",
+        ),
+        (
+            TrainConfig,
+            {"self_play": PLAY, "replay": ReplayConfig(capacity=2**34)},
+            "replay.capacity must be an int from 1 to 17179869183: 17179869184",
+        ),
+        (
+            TrainConfig,
+            {
+                "self_play": PLAY,
+                "replay": ReplayConfig(min_window=279, min_positions=0),
+            },
+            "replay.min_window must be >= 280: 279",
+        ),
+        (
+            TrainConfig,
+            {
+                "game": "chess",
+                "self_play": SelfPlayConfig(num_games=4096),
+                "learner": LearnerConfig(td_lambda=1.0),
+                "replay": ReplayConfig(capacity=2**21, min_window=2**19),
+            },
+            "replay.capacity must be >= 2228224: 2097152, and replay.min_window must "
+            "be >= 2228224: 524288; a position can be sampled only once its game has "
+            "ended or 512 moves have followed (learner.td_lambda 1.0)",
+        ),
+        (
+            TrainConfig,
+            {"replay": ReplayConfig(min_positions=65_537)},
+            "replay.min_window must be >= 73728: 65536; a position can be sampled only "
+            "once updates have begun (replay.min_positions 65537)",
+        ),
+    ],
+)
+def test_values_that_do_not_fit_together_are_refused_in_one_line(kind, values, message):
+    if kind is TrainConfig:
+        values = {"iterations": 1} | values
     with pytest.raises(ValueError) as error:  # noqa: PT011
         kind(**values)
     assert message in str(error.value)

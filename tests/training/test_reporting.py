@@ -57,11 +57,7 @@ def iteration_row(iteration, loss: float | None = 1.25):
 
 def evaluation_row(iteration, network=0.4, search=0.2):
     row = counts(iteration)
-    rates = {
-        "network_mistakes": network,
-        "search_mistakes": search,
-    }
-    for name, rate in rates.items():
+    for name, rate in (("network_mistakes", network), ("search_mistakes", search)):
         row |= {name: rate, f"{name}_low": 0.9 * rate, f"{name}_high": 1.1 * rate}
     score = {"score": 0.75, "score_low": 0.675, "score_high": 0.825}
     return row | {"scores": {"random": score}}
@@ -72,10 +68,13 @@ def start(iteration, *, evaluated):
     return counts(iteration) | {"last": evaluation_row(evaluated)}
 
 
+def open_reporter(run_dir, start=None, file=None, width=90):
+    console = Console(file=file or io.StringIO(), width=width)
+    return Reporter(WorkingDirectory(run_dir), CONFIG, start, console)
+
+
 def report(run_dir, rows, start=None, file=None):
-    console = Console(file=file or io.StringIO(), width=90)
-    reporter = Reporter(WorkingDirectory(run_dir), CONFIG, start, console)
-    with reporter:
+    with open_reporter(run_dir, start, file) as reporter:
         for row in rows:
             record = reporter.iteration if "simulations" in row else reporter.evaluation
             record(row)
@@ -96,8 +95,7 @@ ROWS = [evaluation_row(0), iteration_row(1), iteration_row(2), evaluation_row(2)
 
 
 def test_metrics_are_on_the_disk_after_each_call(tmp_path):
-    console = Console(file=io.StringIO())
-    with Reporter(WorkingDirectory(tmp_path), CONFIG, None, console) as reporter:
+    with open_reporter(tmp_path) as reporter:
         reporter.iteration(iteration_row(1))
         lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
         assert json.loads(lines[-1]) == {"kind": "iteration", **iteration_row(1)}
@@ -116,25 +114,19 @@ def test_a_killed_and_continued_run_has_the_same_metrics(tmp_path):
     assert metrics.read_text() == (tmp_path / "whole" / "metrics.jsonl").read_text()
 
 
-def test_a_run_without_a_checkpoint_drops_its_metrics(tmp_path):
-    report(tmp_path, ROWS)
-    report(tmp_path, ROWS[:1])
-    assert len((tmp_path / "metrics.jsonl").read_text().splitlines()) == 1
+def test_rows_that_the_checkpoint_lacks_are_dropped(tmp_path):
+    def kinds():
+        lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
+        return [json.loads(line)["kind"] for line in lines]
 
-
-def test_an_evaluation_that_the_checkpoint_lacks_is_dropped(tmp_path):
-    report(tmp_path, ROWS)
-    report(tmp_path, ROWS[3:], start=start(2, evaluated=0))
-    lines = (tmp_path / "metrics.jsonl").read_text().splitlines()
-    kinds = [json.loads(line)["kind"] for line in lines]
-    assert kinds == ["evaluation", "iteration", "iteration", "evaluation"]
-
-
-def test_a_continued_run_keeps_its_first_evaluation(tmp_path):
     report(tmp_path, ROWS)
     reporter = report(tmp_path, [], start=start(2, evaluated=2))
     assert reporter.first == {"kind": "evaluation", **evaluation_row(0)}
     assert reporter.last == {"kind": "evaluation", **evaluation_row(2)}
+    report(tmp_path, ROWS[3:], start=start(2, evaluated=0))
+    assert kinds() == ["evaluation", "iteration", "iteration", "evaluation"]
+    report(tmp_path, ROWS[:1])  # without a checkpoint
+    assert kinds() == ["evaluation"]
 
 
 def test_events_are_numbered_by_positions_and_later_ones_are_purged(tmp_path):
@@ -196,9 +188,7 @@ def test_a_compilation_is_reported_immediately_and_once(
 ):
     monkeypatch.setenv("TERM", "xterm")
     file = file_class()
-    with Reporter(
-        WorkingDirectory(tmp_path), CONFIG, None, Console(file=file)
-    ) as reporter:
+    with open_reporter(tmp_path, file=file) as reporter:
         reporter.compiling("self-play")
         assert "compiling self-play" in file.getvalue()
         reporter.iteration(iteration_row(1))
@@ -214,9 +204,9 @@ def test_the_display_has_few_lines_at_any_terminal_width(tmp_path, monkeypatch, 
     console = Console(file=file, width=width)
     with Reporter(WorkingDirectory(tmp_path), CONFIG, None, console) as reporter:
         reporter.message("hello")
-        for row in ROWS[:3]:
-            record = reporter.iteration if "simulations" in row else reporter.evaluation
-            record(row)
+        reporter.evaluation(ROWS[0])
+        reporter.iteration(ROWS[1])
+        reporter.iteration(ROWS[2])
         reporter.evaluation(evaluation_row(2, network=0.1))
         assert len(console.render_lines(reporter._draw())) == 4
     assert "hello" in file.getvalue()
@@ -231,9 +221,7 @@ def test_the_display_has_few_lines_at_any_terminal_width(tmp_path, monkeypatch, 
 def test_the_last_message_is_below_the_display(tmp_path, monkeypatch, file_class):
     monkeypatch.setenv("TERM", "xterm")
     file = file_class()
-    with Reporter(
-        WorkingDirectory(tmp_path), CONFIG, None, Console(file=file)
-    ) as reporter:
+    with open_reporter(tmp_path, file=file) as reporter:
         reporter.iteration(iteration_row(1))
         reporter.last_message("stopped; saved")
         reporter.evaluation(evaluation_row(1))
@@ -256,9 +244,7 @@ def test_a_row_shows_its_losses_and_numbers(tmp_path):
     }
     evaluation = {"network_mistakes": 0.125, "scores": {}}
     file = io.StringIO()
-    with Reporter(
-        WorkingDirectory(tmp_path), CONFIG, None, Console(file=file)
-    ) as reporter:
+    with open_reporter(tmp_path, file=file) as reporter:
         reporter.iteration(row)
         reporter.evaluation(counts(1) | evaluation)
     _, iteration, mistakes = file.getvalue().splitlines()
@@ -277,9 +263,7 @@ def test_a_disk_error_is_reported_once_and_loses_no_metrics(tmp_path, monkeypatc
     monkeypatch.setattr(reporting.EventFile, "write", fail)
     file = io.StringIO()
     metrics, away = tmp_path / "metrics.jsonl", tmp_path / "away"
-    with Reporter(
-        WorkingDirectory(tmp_path), CONFIG, None, Console(file=file)
-    ) as reporter:
+    with open_reporter(tmp_path, file=file) as reporter:
         reporter.evaluation(evaluation_row(0))
         metrics.rename(away)
         metrics.mkdir()
@@ -297,9 +281,7 @@ def test_a_disk_error_is_reported_once_and_loses_no_metrics(tmp_path, monkeypatc
 
 
 def test_a_first_evaluation_that_cannot_be_written_does_not_end_the_run(tmp_path):
-    with Reporter(
-        WorkingDirectory(tmp_path), CONFIG, None, Console(file=io.StringIO())
-    ) as reporter:
+    with open_reporter(tmp_path) as reporter:
         reporter._metrics._path = tmp_path / "gone" / "metrics.jsonl"
         reporter.evaluation(evaluation_row(0))
     assert reporter.first == evaluation_row(0)

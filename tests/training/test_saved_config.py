@@ -30,11 +30,16 @@ def test_the_newest_length_of_a_run_that_was_killed_is_in_its_plan(tmp_path):
 
 
 @pytest.mark.parametrize("version", [1, 2])
-def test_settings_of_an_older_version_are_read(tmp_path, version):
-    shutil.copy(CONFIGS / f"run_{version}.json", tmp_path / "config.json")
-    config = load_config(tmp_path)
+def test_settings_of_an_older_version_are_read_and_used_for_a_new_run(
+    tmp_path, version
+):
+    file = CONFIGS / f"run_{version}.json"
+    shutil.copy(file, tmp_path / "config.json")
+    config, new = load_config(tmp_path), config_from_file(file, run_dir="runs/new")
     assert config.game == "tic_tac_toe"
-    assert config.self_play.num_simulations == (16, 32, 32, 32, 32)
+    assert new.run_dir == "runs/new"
+    for found in (config, new):
+        assert found.self_play.num_simulations == (16, 32, 32, 32, 32)
 
 
 def test_the_settings_of_a_run_of_q_learning_are_read(tmp_path):
@@ -86,13 +91,6 @@ def test_a_run_is_repeated_to_the_end_of_its_plan(tmp_path):
 def test_a_plan_needs_its_number_of_iterations():
     with pytest.raises(ValueError, match="iterations must be given with a plan"):
         TrainConfig(game="tic_tac_toe", minutes=2.0, plan="runs/a")
-
-
-@pytest.mark.parametrize("name", ["run_1.json", "run_2.json"])
-def test_a_file_of_an_older_version_gives_the_settings_of_a_new_run(name):
-    config = config_from_file(CONFIGS / name, run_dir="runs/new")
-    assert config.self_play.num_simulations == (16, 32, 32, 32, 32)
-    assert config.run_dir == "runs/new"
 
 
 def test_a_plan_and_an_optimizer_are_not_settings_of_a_new_run(tmp_path):

@@ -4,7 +4,9 @@ import sys
 import jax
 import numpy as np
 import pytest
+from compiled_games import compiled
 from rich.console import Console
+from training import test_reporting
 from training.saved_runs import save_run
 from untrained import in_one_program, untrained
 
@@ -21,7 +23,7 @@ from azjax.training import Run
 from azjax.training import summary as summaries
 from azjax.training.summary import print_q_run, print_run, print_summary
 
-GAME = games.make("tic_tac_toe")
+GAME = compiled("tic_tac_toe")
 NETWORK = NetworkConfig(
     trunk=DenseTrunkConfig(width=8, num_blocks=1, stem_channels=8, window=3)
 )
@@ -30,28 +32,11 @@ POLICY[0, 4] = 0.6
 CHOICE = Choice(np.array([4]), np.array(POLICY), np.array([0.25]))
 
 
-def counts(iteration):
-    return {
-        "iteration": iteration,
-        "seconds": 30.0 * iteration,
-        "positions": 1000 * iteration,
-        "games": 40 * iteration,
-        "updates": 5 * iteration,
+def evaluation_row(iteration, **rates):
+    return test_reporting.evaluation_row(iteration, **rates) | {
         "eligible_share": 0.995 if iteration else None,
         "eligibility_delay": 16.6 if iteration else None,
     }
-
-
-def evaluation_row(iteration, network=0.4, search=0.2):
-    row = counts(iteration)
-    rates = {
-        "network_mistakes": network,
-        "search_mistakes": search,
-    }
-    for name, rate in rates.items():
-        row |= {name: rate, f"{name}_low": 0.9 * rate, f"{name}_high": 1.1 * rate}
-    score = {"score": 0.75, "score_low": 0.675, "score_high": 0.825}
-    return row | {"scores": {"random": score}}
 
 
 def summary(run_dir, **changes):
@@ -107,7 +92,7 @@ def test_the_summary_of_a_custom_game_names_the_running_program(tmp_path, monkey
     monkeypatch.setattr(sys.modules["__main__"], "__spec__", None)
     monkeypatch.setattr(sys.modules["__main__"], "__file__", "nim.py", raising=False)
     monkeypatch.setattr(sys, "argv", ["nim.py", "train", "nim"])
-    text = summary(tmp_path, game=Nim())
+    text = summary(tmp_path, game=compiled(Nim()))
     assert "python nim.py play nim" in text
     assert "python nim.py evaluate RUN" in text
 
