@@ -13,8 +13,13 @@ def result(moves, results, faults=None, opening_moves=0):
     return arena.MatchResult(np.array(moves), results, faults, opening_moves)
 
 
-def test_a_draw_is_half_a_point():
+def test_results_have_a_score_and_can_be_added_and_reversed():
+    # A draw is half a point.
     assert arena.WinDrawLoss(wins=1, draws=2, losses=1).score == 0.5
+    assert np.isnan(arena.WinDrawLoss(0, 0, 0).score)
+    record = arena.WinDrawLoss(1, 2, 3) + arena.WinDrawLoss(10, 20, 30)
+    assert record == arena.WinDrawLoss(11, 22, 33)
+    assert record.reversed == arena.WinDrawLoss(33, 22, 11)
 
 
 def test_the_interval_of_a_match_counts_distinct_pairs():
@@ -23,20 +28,7 @@ def test_the_interval_of_a_match_counts_distinct_pairs():
     assert match.interval == score_interval([2, 0.5, 1.5] * 2, 6)
     again = result(moves % 6, [1, 1, 0, -1, 1, 0] * 2)
     assert again.interval == score_interval([2, 0.5, 1.5], 3)
-
-
-def test_the_interval_of_a_match_without_games_is_0_to_1():
     assert result(np.zeros((0, 3), int), []).interval == (0, 1)
-
-
-def test_the_score_without_games_is_nan():
-    assert np.isnan(arena.WinDrawLoss(0, 0, 0).score)
-
-
-def test_results_can_be_added_and_reversed():
-    record = arena.WinDrawLoss(1, 2, 3) + arena.WinDrawLoss(10, 20, 30)
-    assert record == arena.WinDrawLoss(11, 22, 33)
-    assert record.reversed == arena.WinDrawLoss(33, 22, 11)
 
 
 def test_results_are_counted_by_color_and_by_opening():
@@ -58,12 +50,9 @@ def test_repeated_is_the_fraction_of_repeated_games():
     assert match.repeated == 0.5
 
 
-def test_forfeits_belong_to_the_loser():
+def test_forfeits_belong_to_the_loser_and_a_resignation_is_none():
     match = result([[0]] * 4, [1, -1, -1, 1], ("hung", "died", "", ""))
     assert match.forfeits == (1, 1)
-
-
-def test_a_resignation_is_not_a_forfeit():
     match = result([[0]] * 2, [-1, 1], ("resigned", "hung"))
     assert match.forfeits == (0, 1)
     flags = [ended.is_forfeit for ended in match.game_records(("me", "you"))]
@@ -91,21 +80,12 @@ def test_game_records_have_the_known_values():
 
 
 def test_matches_of_different_lengths_are_concatenated():
-    match = concatenate(
-        [result([[0], [1]], [1, 0]), result([[0, 1], [2, -1]], [0, -1])]
-    )
+    short, long = result([[0], [1]], [1, 0]), result([[0, 1], [2, -1]], [0, -1])
+    match = concatenate([short, long])
     assert match.moves.tolist() == [[0, -1], [1, -1], [0, 1], [2, -1]]
     assert match.results.tolist() == [1, 0, 0, -1]
     assert match.values is None
-
-
-def test_values_of_matches_of_different_lengths_are_concatenated():
-    short = dataclasses.replace(
-        result([[0], [1]], [1, 0]), values=np.array([[0.5], [np.nan]])
-    )
-    long = dataclasses.replace(
-        result([[0, 1], [2, -1]], [0, -1]), values=np.array([[1, 0], [-1, np.nan]])
-    )
-    values = concatenate([short, long]).values
+    short = dataclasses.replace(short, values=np.array([[0.5], [np.nan]]))
+    long = dataclasses.replace(long, values=np.array([[1, 0], [-1, np.nan]]))
     expected = [[0.5, np.nan], [np.nan, np.nan], [1, 0], [-1, np.nan]]
-    np.testing.assert_array_equal(values, expected)
+    np.testing.assert_array_equal(concatenate([short, long]).values, expected)

@@ -93,72 +93,47 @@ def assert_refused(reader, match):
 
 # Settings
 
+IMPOSSIBLE_TRUNKS = [
+    *({"name": "dense", key: 10**9} for key in ("width", "window", "stem_channels")),
+    {"name": "dense", "num_blocks": 10**6},
+    {"name": "dense", "width": 6.5},
+    {"name": "dense", "width": True},
+    {"name": "conv", "channels": 10**9},
+    {"name": "conv", "global_pooling": "yes"},
+]
+LARGE = {"name": "conv", "channels": 2048, "num_blocks": 2}
+VERSIONS = "and this version of azjax reads formats 1"
+SETTINGS = [
+    ({"format": 99}, f"its format is 99, {VERSIONS}"),
+    ({"format": None}, f"its format is None, {VERSIONS}"),
+    ({"game": "checkers"}, "the unknown game 'checkers': run the file that registers"),
+    ({"game": ["hex"]}, r"a game must be a string: \['hex'\]"),
+    ({"options": {"size": 5}}, "no option 'size'"),
+    ({"options": 5}, "does not fit"),
+    ({"network": {"depth": 5}}, "unknown setting network.depth"),
+    ({"network": {"trunk": "transformer"}}, "network.trunk must be"),
+    *(({"network": {"trunk": it}}, r"network\.trunk\.") for it in IMPOSSIBLE_TRUNKS),
+    (
+        {"network": {"trunk": LARGE}},
+        rf"takes \d+ bytes; at most {MAX_WEIGHT_BYTES} are",
+    ),
+    ({"search": {"algorithm": "gumbel", "temperature": 5}}, "search.temperature"),
+    *(
+        ({"seed": seed}, "seed must be an int from 0")
+        for seed in (-1, 2**32, 10**400, True, 1.5, "x" * 100_000, None)
+    ),
+    ({"kind": "q_learning"}, "trained by another algorithm; load it as q_learning"),
+    ({"has_own_parts": True}, "modules of (the user|its author)'s own"),
+]
 
-@pytest.mark.parametrize(
-    ("changes", "match"),
-    [
-        (
-            [{"format": 99}],
-            "its format is 99, and this version of azjax reads formats 1",
-        ),
-        ([{"format": None}], "its format is None, and this version"),
-        (
-            [{"game": "checkers"}],
-            "the unknown game 'checkers': run the file that regist",
-        ),
-        ([{"game": ["hex"]}], r"a game must be a string: \['hex'\]"),
-        ([{"options": {"size": 5}}], "no option 'size'"),
-        ([{"options": 5}], "does not fit"),
-        ([{"network": {"depth": 5}}], "unknown setting network.depth"),
-        ([{"network": {"trunk": "transformer"}}], "network.trunk must be"),
-        ([{"search": {"algorithm": "gumbel", "temperature": 5}}], "search.temperature"),
-        (
-            [{"kind": "q_learning"}],
-            "trained by another algorithm; load it as q_learning",
-        ),
-        ([{"has_own_parts": True}], "modules of (the user|its author)'s own"),
-        (
-            [
-                {"seed": seed}
-                for seed in (-1, 2**32, 10**400, True, 1.5, "x" * 100_000, None)
-            ],
-            "seed must be an int from 0",
-        ),
-        (
-            [
-                {"network": {"trunk": trunk}}
-                for trunk in (
-                    {"name": "dense", "width": 10**9},
-                    {"name": "dense", "num_blocks": 10**6},
-                    {"name": "conv", "channels": 10**9},
-                    {"name": "dense", "window": 10**9},
-                    {"name": "dense", "stem_channels": 10**9},
-                    {"name": "dense", "width": 6.5},
-                    {"name": "dense", "width": True},
-                    {"name": "conv", "global_pooling": "yes"},
-                )
-            ],
-            r"network\.trunk\.",
-        ),
-        (
-            [
-                {
-                    "network": {
-                        "trunk": {"name": "conv", "channels": 2048, "num_blocks": 2}
-                    }
-                }
-            ],
-            rf"takes \d+ bytes; at most {MAX_WEIGHT_BYTES} are loaded",
-        ),
-    ],
-)
+
+@pytest.mark.parametrize(("change", "match"), SETTINGS)
 def test_invalid_settings_are_refused_before_weights_are_read(
-    reader, trained, changes, match
+    reader, trained, change, match
 ):
-    for change in changes:
-        # No weights fit.
-        reader.write(json.dumps(config_of(trained) | change), {})
-        assert_refused(reader, match)
+    # No weights fit.
+    reader.write(json.dumps(config_of(trained) | change), {})
+    assert_refused(reader, match)
 
 
 @pytest.mark.parametrize("key", ["game", "options", "network", "seed"])
@@ -175,10 +150,7 @@ def test_missing_settings_are_named(reader, trained, key):
         ("{", "damaged"),
         ("[" * 100_000, "damaged"),
         ("1" * 5000, "damaged"),
-        (
-            '"' + "x" * 2**20 + '"',
-            "damaged.* have? more than 1048576 |damaged.* has more",
-        ),
+        ('"' + "x" * 2**20 + '"', "damaged: .* ha(s|ve) more than 1048576 "),
         ("[1, 2]", "it is not a JSON object"),
     ],
 )

