@@ -1,7 +1,6 @@
 """Searches of Connect Four, and the settings of the searches."""
 
 import json
-from typing import Any
 
 import chex
 import jax
@@ -213,51 +212,21 @@ def test_results_are_in_float32_with_integer_counts(config, search):
     chex.assert_type([tree.node_visits, tree.children_visits, output.action], jnp.int32)
 
 
-def searched_root(visits, qvalues, action_weights, *, root_value) -> mctx.PolicyOutput:
-    """A tree with only the root, after which the opponent is to move."""
-    visits = np.int32([visits])
-    weights = np.float32([action_weights])
-    nodes = np.zeros((1, 1), np.float32)
-    tree: dict[str, Any] = {
-        "node_visits": 1 + visits.sum(axis=-1, keepdims=True),
-        "raw_values": nodes,
-        "node_values": np.float32([[root_value]]),
-        "parents": nodes,
-        "action_from_parent": nodes,
-        "children_index": np.where(visits > 0, 1, -1)[:, None],
-        "children_prior_logits": np.zeros((1, *visits.shape), np.float32),
-        "children_visits": visits[:, None],
-        "children_rewards": np.zeros((1, *visits.shape), np.float32),
-        "children_discounts": -np.ones((1, *visits.shape), np.float32),
-        "children_values": -np.float32([[qvalues]]),
-        "embeddings": nodes,
-        "root_invalid_actions": np.zeros(visits.shape, bool),
-        "extra_data": None,
-    }
-    output: dict[str, Any] = {
-        "action": weights.argmax(axis=-1),
-        "action_weights": weights,
-        "search_tree": mctx.Tree(**tree),
-    }
-    return mctx.PolicyOutput(**output)
-
-
-def test_the_improved_value_weights_the_visited_moves_by_the_policy():
-    output = searched_root([2, 1, 0], [1.0, -0.5, 0.0], [0.6, 0.2, 0.2], root_value=0.3)
-    # (0.6 * 1 - 0.2 * 0.5) / (0.6 + 0.2)
-    np.testing.assert_allclose(value_of(output), [0.625], rtol=1e-6)
-
-
-def test_the_improved_value_does_not_count_visits():
-    few = searched_root([1, 1], [0.5, -0.5], [0.9, 0.1], root_value=0.0)
-    many = searched_root([1, 99], [0.5, -0.5], [0.9, 0.1], root_value=0.0)
-    np.testing.assert_allclose(value_of(few), [0.4], rtol=1e-6)
-    np.testing.assert_allclose(value_of(many), [0.4], rtol=1e-6)
-
-
-def test_without_policy_on_visited_moves_the_improved_value_is_the_roots():
-    output = searched_root([1, 0], [-1.0, 0.0], [0.0, 1.0], root_value=0.3)
-    np.testing.assert_allclose(value_of(output), [0.3], rtol=1e-6)
+def test_the_improved_value_weights_the_visited_moves_by_the_policy(search):
+    """Without policy on visited moves it is the root's value."""
+    output = search(GUMBEL, NEARLY_FULL, "", sharpness=1.0)
+    summary = output.search_tree.summary()
+    is_visited = np.asarray(summary.visit_counts > 0)
+    assert not is_visited[0].all()
+    # No function of the visits.
+    policy = np.float32([[3, 1, 4, 1, 5, 9, 2], [2, 7, 1, 8, 2, 8, 1]])
+    found = value_of(
+        output.replace(action_weights=policy / policy.sum(axis=1)[:, None])
+    )
+    expected = np.average(summary.qvalues, axis=1, weights=policy * is_visited)
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+    found = value_of(output.replace(action_weights=np.float32(~is_visited)))
+    np.testing.assert_allclose(found[0], summary.value[0], rtol=1e-6)
 
 
 @NOISY

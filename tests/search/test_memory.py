@@ -6,11 +6,9 @@ import re
 
 import jax
 import jax.numpy as jnp
-import mctx
 import pytest
 
 from azjax import games
-from azjax.players.model import mover_reward
 from azjax.search import (
     AlphaZeroConfig,
     GumbelConfig,
@@ -32,39 +30,10 @@ def positions(game):
     )
 
 
-def search(game, config, num_simulations, states, tree=None):
-    """Searches with a model that needs no memory itself."""
-
-    def predict(states):
-        legal = jax.vmap(game.legal_action_mask)(states)
-        return jnp.where(legal, 0.0, jnp.finfo(jnp.float32).min)
-
-    def model(params, rng_key, action, before):
-        del params, rng_key
-        after = jax.vmap(game.step)(before, action)
-        fields = {
-            "reward": mover_reward(game, before, after),
-            "discount": jnp.where(after.terminated, 0.0, -1.0),
-            "prior_logits": predict(after),
-            "value": jnp.zeros(action.shape),
-        }
-        return mctx.RecurrentFnOutput(**fields), after
-
-    fields = {
-        "prior_logits": predict(states),
-        "value": jnp.zeros(BATCH_SIZE),
-        "embedding": states,
-    }
-    return config.policy(explores=False)(
-        None,
-        jax.random.key(0),
-        mctx.RootFnOutput(**fields),
-        model,
-        num_simulations,
-        invalid_actions=~jax.vmap(game.legal_action_mask)(states),
-        max_depth=game.max_moves,
-        tree=tree,
-    )
+def search(searching, config, num_simulations, states, tree=None):
+    policy, outputs = config.policy(explores=False), searching.outputs()
+    rng_key = jax.random.key(0)
+    return searching.call(policy, outputs, rng_key, states, num_simulations, tree=tree)
 
 
 def is_close(number: float):
@@ -89,12 +58,13 @@ def is_close(number: float):
     ],
 )
 def test_the_memory_of_a_search_is_estimated_and_no_loop_copies_the_tree(
-    name, num_simulations, config
+    name, num_simulations, config, request
 ):
-    game = games.make(name)
+    searching = request.getfixturevalue(name)
+    game = searching.game
 
     def run(states):
-        output = search(game, config, num_simulations, states)
+        output = search(searching, config, num_simulations, states)
         found = output.search_tree.summary()
         return output.action, output.action_weights, improved_value(output), found
 
@@ -123,9 +93,10 @@ def test_the_memory_of_a_search_is_estimated_and_no_loop_copies_the_tree(
         ("connect_four", AlphaZeroConfig()),
     ],
 )
-def test_the_memory_of_a_search_with_tree_reuse_is_estimated(name, config):
+def test_the_memory_of_a_search_with_tree_reuse_is_estimated(name, config, request):
     """Two consecutive moves, as in self-play."""
-    game = games.make(name)
+    searching = request.getfixturevalue(name)
+    game = searching.game
     config = dataclasses.replace(config, tree_reuse_nodes=64)
 
     def run(states):
@@ -138,7 +109,7 @@ def test_the_memory_of_a_search_with_tree_reuse_is_estimated(name, config):
 
         def move(carry, _):
             states, tree = carry
-            output = search(game, config, 32, states, tree)
+            output = search(searching, config, 32, states, tree)
             found = output.search_tree
             child = found.children_index[jnp.arange(BATCH_SIZE), 0, output.action]
             after = jax.vmap(game.step)(states, output.action)

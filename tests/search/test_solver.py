@@ -309,19 +309,7 @@ def test_a_lost_position_is_lost_as_late_as_possible(name, tic_tac_toe, solution
 @NAMES
 def test_a_won_game_is_won_in_time_against_all_replies(name, tic_tac_toe, solution):
     """Plays all replies in one batch, with a search for each of the winner's moves."""
-    game = tic_tac_toe.game
-    compiled_step = jax.jit(jax.vmap(game.step))
-
-    def step(states, actions):
-        """Makes a move in any number of games, in batches of the compiled size."""
-        rows = np.arange(-(-len(actions) // NUM_POSITIONS) * NUM_POSITIONS)
-        parts = [
-            jax.device_get(compiled_step(take(states, part), actions[part]))
-            for part in (rows % len(actions)).reshape(-1, NUM_POSITIONS)
-        ]
-        joined = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
-        return take(joined, slice(len(actions)))
-
+    step = jax.jit(jax.vmap(tic_tac_toe.game.step))
     scores = exact_scores(solution.states)
     is_won = (scores == WIN - 3) & (solution.num_moves >= 3)
     states = select(solution, is_won)
@@ -329,16 +317,13 @@ def test_a_won_game_is_won_in_time_against_all_replies(name, tic_tac_toe, soluti
     lower = it.tree.lower[:, 0]
     won = lower > 0
     assert won.sum() > NUM_POSITIONS // 2
-    states = step(it.states, it.output.action)
-    moves_left = WIN - lower.astype(int) - 1
-    states, moves_left = take(states, won), moves_left[won]
-    while len(moves_left):
+    states = take(in_batches(step, it.states, it.output.action), won)
+    moves_left = WIN - lower.astype(int)[won] - 1
+    while True:
         assert (moves_left >= 0).all(), "the bound was too short"
-        goes_on = ~states.terminated
-        assert (states.outcome[~goes_on] != 0).all()
-        assert (scores_of(states)[~goes_on] == -WIN).all(), "the other won"
-        # All replies, then the winner's moves, in batches of the compiled size.
-        states, moves_left = take(states, goes_on), moves_left[goes_on]
+        over = states.terminated
+        assert (exact_scores(take(states, over)) == -WIN).all(), "no win"
+        states, moves_left = take(states, ~over), moves_left[~over]
         answers = [
             (row, cell)
             for row, (mine, theirs) in enumerate(marks(states))
@@ -348,24 +333,29 @@ def test_a_won_game_is_won_in_time_against_all_replies(name, tic_tac_toe, soluti
         if not answers:
             break
         rows, cells = np.array(answers).T
-        states = step(take(states, rows), cells)
+        states = in_batches(step, take(states, rows), cells)
         moves_left = moves_left[rows] - 2
         assert not states.terminated.any(), "the other ended the game"
-        padded = np.arange(-(-len(rows) // NUM_POSITIONS) * NUM_POSITIONS) % len(rows)
-        actions = [
-            search_with(name, tic_tac_toe, take(states, part)).action
-            for part in padded.reshape(-1, NUM_POSITIONS)
-        ]
-        action = np.concatenate(actions)[: len(rows)]
-        states = step(states, action)
+        action = in_batches(
+            lambda states: search_with(name, tic_tac_toe, states).action, states
+        )
+        states = in_batches(step, states, action)
 
 
 def take(states, rows):
     return jax.tree.map(lambda leaf: leaf[rows], states)
 
 
-def scores_of(states):
-    return exact_scores(states) if len(states.terminated) else np.zeros(0)
+def in_batches(function, *arrays):
+    """Calls a function, which is compiled for `NUM_POSITIONS` rows, with more rows."""
+    count = len(jax.tree.leaves(arrays)[0])
+    rows = np.arange(-(-count // NUM_POSITIONS) * NUM_POSITIONS) % count
+    parts = [
+        jax.device_get(function(*take(arrays, part)))
+        for part in rows.reshape(-1, NUM_POSITIONS)
+    ]
+    joined = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
+    return take(joined, slice(count))
 
 
 @pytest.mark.slow

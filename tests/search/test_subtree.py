@@ -177,11 +177,6 @@ def test_each_game_can_continue_from_another_node(tree, max_nodes):
     check_subtree(tree, chosen, max_nodes)
 
 
-def test_a_negative_node_gives_an_empty_tree(tree):
-    kept = check_subtree(tree, [-1] * BATCH_SIZE, 40)
-    assert (kept.node_visits == 0).all()
-
-
 def test_a_subtree_of_a_subtree_equals_the_subtree_of_the_tree(tree):
     """Two moves, kept one by one or both at once."""
     first = np.argmax(tree.children_visits[:, 0], axis=1)
@@ -196,12 +191,27 @@ def test_a_subtree_of_a_subtree_equals_the_subtree_of_the_tree(tree):
     chex.assert_trees_all_equal(twice, at_once)
 
 
-@pytest.mark.parametrize("max_nodes", [0, -1, NUM_NODES + 1])
-def test_max_nodes_must_not_exceed_the_tree(tree, max_nodes):
-    with pytest.raises(
-        ValueError, match=f"max_nodes must be an int from 1 to {NUM_NODES}: "
-    ):
-        subtree(tree, jnp.zeros(BATCH_SIZE, jnp.int32), max_nodes=max_nodes)
+NODES = np.zeros(BATCH_SIZE, np.int32)
+
+
+@pytest.mark.parametrize(
+    ("index", "max_nodes", "message"),
+    [
+        *(
+            (NODES, number, f"max_nodes must be an int from 1 to {NUM_NODES}: ")
+            for number in (0, -1, NUM_NODES + 1)
+        ),
+        *(
+            (index, 1, r"node_index must be \[\d+\] integers")
+            for index in (0, NODES[:1], np.zeros(999, np.int32))
+        ),
+    ],
+)
+def test_max_nodes_must_fit_and_every_tree_needs_a_new_root(
+    index, max_nodes, message, tree
+):
+    with pytest.raises(ValueError, match=message):
+        subtree(tree, index, max_nodes=max_nodes)
 
 
 # Finding positions
@@ -412,9 +422,3 @@ def test_in_connect_four_kept_trees_equal_those_of_plain_recursion(
         assert not states.terminated.any()
         tree = check_subtree(output.search_tree, nodes, (40, 7, 40)[move])
         tree = jax.tree.map(jnp.asarray, tree)
-
-
-@pytest.mark.parametrize("index", [0, np.zeros(1, np.int32), np.zeros(999, np.int32)])
-def test_a_new_root_must_be_given_for_every_tree(tree, index):
-    with pytest.raises(ValueError, match=r"node_index must be \[\d+\] integers"):
-        subtree(tree, index, max_nodes=1)
