@@ -26,6 +26,15 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 # this limit, a worker uses about 1.5 GB.
 MANY_MAPPINGS = 4_000
 
+# Their training runs have the same settings: in one process they share programs and one
+# of the runs.
+SMALL_RUNS = (
+    *("tests/test_cli.py", "tests/training/test_iteration.py"),
+    *("tests/training/test_kept_games.py", "tests/training/test_loop.py"),
+    *("tests/training/test_remote_runs.py", "tests/training/test_stored_fraction.py"),
+    "tests/training/test_stored_games.py",
+)
+
 # A complete run of all tests compiles about 200 MB of programs.
 MAX_CACHE_BYTES = 2_000_000_000
 
@@ -77,6 +86,18 @@ def compiled_programs(config):
 def pytest_xdist_auto_num_workers():
     """Returns the number of cores plus one, because tests of browsers often wait."""
     return (os.cpu_count() or 1) + 1
+
+
+def pytest_xdist_make_scheduler(config, log):
+    """Gives each file to one worker, and the files of `SMALL_RUNS` to the same one."""
+    from xdist.scheduler import LoadFileScheduling  # noqa: PLC0415, not always there
+
+    class Scheduling(LoadFileScheduling):
+        def _split_scope(self, nodeid):
+            file = super()._split_scope(nodeid)
+            return "small runs" if file in SMALL_RUNS else file
+
+    return Scheduling(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 def pytest_collection_finish():

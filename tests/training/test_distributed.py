@@ -1,5 +1,6 @@
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -18,11 +19,11 @@ from azjax.training import distributed
 
 SETTINGS = (
     "--exact-lanes",
-    "--self-play.num-games=32",
+    "--self-play.num-games=16",
     "--self-play.moves-per-chunk=8",
-    "--self-play.num-simulations=4",
-    "--replay.min-positions=512",
-    "--network.trunk.width=32",
+    "--self-play.num-simulations=2",
+    "--replay.min-positions=256",
+    "--network.trunk.width=16",
     "--evaluation.num-evaluations=1",
     "--evaluation.num-games=4",
     "--evaluation.num-positions=20",
@@ -161,26 +162,35 @@ def kept(directory):
     return table.sort_by([("game", "ascending"), ("ply", "ascending")]).to_pydict()
 
 
+def assert_equal_runs(one, two):
+    assert metrics(one) == metrics(two)
+    assert weights(one) == weights(two)
+    assert kept(one) == kept(two)
+
+
+@pytest.fixture(scope="module")
+def alone(tmp_path_factory):
+    """The directory of a run of 5 iterations by one process."""
+    directory = tmp_path_factory.mktemp("runs") / "alone"
+    assert ended(start(directory, 1, [["--iterations=5"]]))[0] == [0]
+    return directory
+
+
 @pytest.mark.slow
-def test_two_processes_give_the_run_of_one_and_can_continue_it(tmp_path):
+def test_two_processes_give_the_run_of_one_and_can_continue_it(alone, tmp_path):
     """They end after 5 iterations; two processes or one continue to 8."""
-    lengths = ("--iterations=5",), ("--iterations=5",)
+    lengths = (("--iterations=5",),) * 2
     statuses, said = ended(start(tmp_path / "two", 2, lengths))
     assert statuses == [0, 0], said
     assert "\n".join(said[0]).count("learned by self-play") == 1
     assert said[1] == []
-    alone = start(tmp_path / "one", 1, lengths)
-    assert ended(alone)[0] == [0]
-    assert metrics(tmp_path / "one") == metrics(tmp_path / "two")
-    assert weights(tmp_path / "one") == weights(tmp_path / "two")
-    assert kept(tmp_path / "one") == kept(tmp_path / "two")
+    assert_equal_runs(alone, tmp_path / "two")
 
-    lengths = ("--iterations=8",), ("--iterations=8",)
+    shutil.copytree(alone, tmp_path / "one")
+    lengths = (("--iterations=8",),) * 2
     assert ended(start(tmp_path / "one", 2, lengths))[0] == [0, 0]
     assert ended(start(tmp_path / "two", 1, lengths))[0] == [0]
-    assert metrics(tmp_path / "one") == metrics(tmp_path / "two")
-    assert weights(tmp_path / "one") == weights(tmp_path / "two")
-    assert kept(tmp_path / "one") == kept(tmp_path / "two")
+    assert_equal_runs(tmp_path / "one", tmp_path / "two")
 
 
 @pytest.mark.slow
@@ -220,8 +230,8 @@ def test_a_signal_to_one_of_two_processes_saves_and_ends_both(tmp_path):
 
 
 @pytest.mark.slow
-def test_an_interrupted_evaluation_is_repeated_when_the_run_continues(tmp_path):
-    lengths = (("--iterations=3",),) * 2
+def test_an_interrupted_evaluation_is_repeated_when_the_run_continues(alone, tmp_path):
+    lengths = (("--iterations=5",),) * 2
     processes = start(tmp_path / "stopped", 2, lengths)
     lines = iter(processes[0].stdout.readline, "")
     assert any("compiling evaluation" in line for line in lines)
@@ -232,9 +242,7 @@ def test_an_interrupted_evaluation_is_repeated_when_the_run_continues(tmp_path):
     assert metrics(tmp_path / "stopped") == []
     statuses, said = ended(start(tmp_path / "stopped", 2, lengths))
     assert statuses == [0, 0], said
-    assert ended(start(tmp_path / "left_alone", 1, lengths))[0] == [0]
-    assert metrics(tmp_path / "stopped") == metrics(tmp_path / "left_alone")
-    assert weights(tmp_path / "stopped") == weights(tmp_path / "left_alone")
+    assert_equal_runs(alone, tmp_path / "stopped")
 
 
 @pytest.mark.slow

@@ -105,13 +105,32 @@ WHOLE_RUN = [
 ]
 
 
-def test_a_run_iterates_to_its_end_with_evenly_spaced_evaluations(tmp_path):
-    found = run(tmp_path)
+def test_a_run_iterates_to_its_end_with_evenly_spaced_evaluations(tmp_path, capsys):
+    iterations, evaluations = [], []
+    hooks = {"on_iteration": iterations.append, "on_evaluation": evaluations.append}
+    often = CheckpointConfig(every_minutes=0.0, keep=9)
+    found = run(tmp_path, config(tmp_path, checkpoint=often), hooks=hooks)
     assert found.finished
     assert found.player == 1 + 2 + 3 + 4
     assert rows(tmp_path, "kind", "iteration", "positions", "games") == WHOLE_RUN
     assert (found.first["iteration"], found.last["iteration"]) == (0, 4)
     assert (tmp_path / "player" / "total").read_text() == "10.0"
+    # Hooks get every row, and a checkpoint follows after every 0 minutes.
+    assert [row["iteration"] for row in iterations] == [1, 2, 3, 4]
+    assert [row["iteration"] for row in evaluations] == [0, 2, 4]
+    names = {path.name for path in (tmp_path / "checkpoints").iterdir()}
+    assert names == {"0", "1", "2", "3", "4"}
+    # A second start changes nothing.
+    before = (tmp_path / "metrics.jsonl").read_text()
+    assert run(tmp_path) == found
+    assert (tmp_path / "metrics.jsonl").read_text() == before
+    assert "finished after iteration 4" in capsys.readouterr().out
+    # It cannot become shorter, and can be extended.
+    with pytest.raises(ValueError, match="iterations must be more than the 4 that"):
+        run(tmp_path, config(tmp_path, iterations=3))
+    assert run(tmp_path, config(tmp_path, iterations=8)).player == sum(range(9))
+    graded = [n for kind, n in rows(tmp_path, "kind", "iteration") if kind[0] == "e"]
+    assert graded == [0, 2, 4, 8]
 
 
 def test_the_first_process_decides_the_evaluation(tmp_path, monkeypatch):
@@ -146,34 +165,9 @@ def test_a_run_stopped_in_an_evaluation_repeats_it(tmp_path, iteration):
     stopped = run(tmp_path, evaluate=evaluate)
     assert not stopped.finished
     assert newest_checkpoint(tmp_path)["iteration"] == iteration
-    found = run(tmp_path)
-    assert found.finished
-    assert rows(tmp_path, "kind", "iteration", "positions", "games") == WHOLE_RUN
+    assert run(tmp_path).finished
     assert run(tmp_path).last["iteration"] == 4
     assert rows(tmp_path, "kind", "iteration", "positions", "games") == WHOLE_RUN
-
-
-def test_restarting_a_finished_run_does_nothing(tmp_path, capsys):
-    first = run(tmp_path)
-    before = (tmp_path / "metrics.jsonl").read_text()
-    assert run(tmp_path) == first
-    assert (tmp_path / "metrics.jsonl").read_text() == before
-    assert "finished after iteration 4" in capsys.readouterr().out
-
-
-def test_hooks_get_every_row(tmp_path):
-    iterations, evaluations = [], []
-    hooks = {"on_iteration": iterations.append, "on_evaluation": evaluations.append}
-    run(tmp_path, hooks=hooks)
-    assert [row["iteration"] for row in iterations] == [1, 2, 3, 4]
-    assert [row["iteration"] for row in evaluations] == [0, 2, 4]
-
-
-def test_checkpoints_follow_every_minutes(tmp_path):
-    often = CheckpointConfig(every_minutes=0.0, keep=9)
-    run(tmp_path, config(tmp_path, checkpoint=often))
-    names = {path.name for path in (tmp_path / "checkpoints").iterdir()}
-    assert names == {"0", "1", "2", "3", "4"}
 
 
 def test_a_run_in_minutes_continues_from_the_time_used(tmp_path, monkeypatch):
@@ -326,17 +320,3 @@ def test_a_finished_run_is_extended(tmp_path, clock, capsys):
     evaluations = [number for (number,) in rows(tmp_path, "iteration")]
     assert evaluations.count(first.last["iteration"]) == 2  # a row of each kind
     assert len(set(evaluations)) == found.last["iteration"] + 1
-
-
-def test_a_run_of_iterations_is_extended(tmp_path):
-    run(tmp_path)
-    found = run(tmp_path, config(tmp_path, iterations=8))
-    assert found.player == sum(range(9))
-    graded = [n for kind, n in rows(tmp_path, "kind", "iteration") if kind[0] == "e"]
-    assert graded == [0, 2, 4, 8]
-
-
-def test_a_length_already_used_raises(tmp_path):
-    run(tmp_path)
-    with pytest.raises(ValueError, match="iterations must be more than the 4 that"):
-        run(tmp_path, config(tmp_path, iterations=3))

@@ -2,52 +2,43 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from training.tiny_runs import config
+from untrained import untrained
 
 from azjax import games
-from azjax.networks import DenseTrunkConfig, NetworkConfig
-from azjax.players import first_network
 from azjax.training import (
-    EvaluationConfig,
-    LearnerConfig,
-    ReplayConfig,
-    SelfPlayConfig,
-    TrainConfig,
     ValueTarget,
     lambda_returns,
+    loop,
     make_algorithm,
     train_iteration,
     uniform_sampler,
 )
 
+pytestmark = pytest.mark.usefixtures("shared_programs")
 GAME = games.make("tic_tac_toe")
-CONFIG = TrainConfig(
-    game="tic_tac_toe",
-    iterations=4,
-    network=NetworkConfig(
-        trunk=DenseTrunkConfig(width=16, num_blocks=1, stem_channels=8, window=3)
-    ),
-    self_play=SelfPlayConfig(num_games=8, moves_per_chunk=4, num_simulations=(2,)),
-    replay=ReplayConfig(capacity=128, min_window=104, min_positions=64),
-    learner=LearnerConfig(batch_size=16, replay_ratio=1.0),
-    evaluation=EvaluationConfig(num_evaluations=1),
-)
-NETWORK, VARIABLES = first_network(0, GAME, CONFIG.network)
+CONFIG = config("unused")
 
 
 @pytest.fixture(scope="module")
-def algorithm():
-    return make_algorithm(CONFIG, GAME, NETWORK)
+def untrained_network():
+    return untrained(GAME, CONFIG.network)
 
 
 @pytest.fixture(scope="module")
-def runs(algorithm):
+def algorithm(shared_programs, untrained_network):
+    return loop.make_algorithm(CONFIG, GAME, untrained_network[0])
+
+
+@pytest.fixture(scope="module")
+def runs(algorithm, untrained_network):
     """Returns states and metrics of 3 iterations, and the phases that were entered.
 
     The iterations are run twice from the same weights.
     """
     found = []
     for _ in range(2):
-        state, metrics, phases = algorithm.init(VARIABLES), [], []
+        state, metrics, phases = algorithm.init(untrained_network[1]), [], []
         for _ in range(3):
             state, row = train_iteration(algorithm, CONFIG, state, 0.5, phases.append)
             metrics.append(row)
@@ -55,13 +46,14 @@ def runs(algorithm):
     return found
 
 
-def test_train_iteration_is_a_pure_function_of_the_state(runs):
+def test_train_iteration_is_a_pure_function_of_the_state(runs, untrained_network):
     (first, *rest), (second, *again) = runs
     jax.tree.map(np.testing.assert_array_equal, first.learner, second.learner)
     jax.tree.map(np.testing.assert_array_equal, rest, again)
     assert first.iteration == 3
     # The caller's weights are not donated: the runs have their own.
-    assert all(np.isfinite(leaf).all() for leaf in jax.tree.leaves(VARIABLES.params))
+    leaves = jax.tree.leaves(untrained_network[1].params)
+    assert all(np.isfinite(leaf).all() for leaf in leaves)
 
 
 def test_no_update_before_min_positions(runs):
@@ -84,17 +76,19 @@ def test_no_update_before_min_positions(runs):
         ),
     ],
 )
-def test_hooks_of_the_wrong_type_raise(hooks, message):
+def test_hooks_of_the_wrong_type_raise(untrained_network, hooks, message):
     with pytest.raises(ValueError, match=message):
-        make_algorithm(CONFIG, GAME, NETWORK, **hooks)
+        make_algorithm(CONFIG, GAME, untrained_network[0], **hooks)
 
 
-def test_a_sampler_may_use_one_array_twice(algorithm):
+def test_a_sampler_may_use_one_array_twice(algorithm, untrained_network):
+    network, variables = untrained_network
     sampler = uniform_sampler()._replace(init=lambda shape: [jnp.zeros(shape)] * 2)
-    play = algorithm.self_play  # is the same
-    algorithm = make_algorithm(CONFIG, GAME, NETWORK, sampler=sampler)
-    algorithm = algorithm._replace(self_play=play)
-    state = algorithm.init(VARIABLES)
+    other = make_algorithm(CONFIG, GAME, network, sampler=sampler)
+    algorithm = algorithm._replace(
+        init=other.init, prepare=other.prepare, gradient=other.gradient
+    )
+    state = algorithm.init(variables)
     for _ in range(2):
         state, metrics = train_iteration(algorithm, CONFIG, state, 0.5)
     assert np.isfinite(metrics["policy_loss"])

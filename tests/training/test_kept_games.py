@@ -1,12 +1,13 @@
-import json
+import shutil
 
 import jax
 import numpy as np
 import pytest
-from training.test_loop import config, stopping_after
+from training.tiny_runs import assert_same_player, config, metrics
 
 from azjax import games
 from azjax.data import GAMES, game_files, unpack_states
+from azjax.games.host import first_state
 from azjax.players import first_network
 from azjax.search import AlphaZeroConfig
 from azjax.training import DataConfig, ReplayConfig, SelfPlayConfig, kept_games, train
@@ -32,29 +33,25 @@ def positions(packed):
     return unpack_states(GAME, content.reshape(len(packed), -1))
 
 
-@pytest.fixture(scope="module")
-def kept(tmp_path_factory):
-    return train(config(tmp_path_factory.mktemp("runs") / "kept"))
-
-
-def test_every_position_of_a_run_is_kept_once(kept):
-    rows = table(kept.directory)
+def test_every_position_of_a_run_is_kept_once(undisturbed):
+    rows = table(undisturbed.directory)
     assert len(rows["game"]) == 6 * 8 * 4
     assert len(set(zip(rows["game"], rows["ply"], strict=True))) == 6 * 8 * 4
     assert sorted(set(rows["iteration"])) == [1, 2, 3, 4, 5, 6]
 
 
-def test_the_number_of_ended_games_is_that_of_the_metrics(kept):
-    lines = (kept.directory / "metrics.jsonl").read_text().splitlines()
-    assert sum(table(kept.directory)["terminated"]) == json.loads(lines[-1])["games"]
+def test_the_number_of_ended_games_is_that_of_the_metrics(undisturbed):
+    ended = sum(table(undisturbed.directory)["terminated"])
+    assert ended == metrics(undisturbed)[-1]["games"]
 
 
-def test_the_moves_of_a_game_lead_from_each_position_to_the_next(kept):
-    rows = table(kept.directory)
+def test_the_moves_of_a_game_lead_from_each_position_to_the_next(undisturbed):
+    rows = table(undisturbed.directory)
     order = np.lexsort((rows["ply"], rows["game"]))
     column = {name: np.array(rows[name])[order] for name in ("game", "ply", "move")}
     states = positions([rows["state"][index] for index in order])
-    after = jax.vmap(GAME.step)(states, column["move"].astype(np.int32))
+    after = jax.jit(jax.vmap(GAME.step))(states, column["move"].astype(np.int32))
+    states, after = jax.device_get((states, after))
     follows = column["game"][1:] == column["game"][:-1]
     assert (np.diff(column["ply"])[follows] == 1).all()
     for leaf, later in zip(
@@ -65,10 +62,10 @@ def test_the_moves_of_a_game_lead_from_each_position_to_the_next(kept):
     np.testing.assert_array_equal(after.terminated, ended)
 
 
-def test_a_policy_target_is_a_distribution_over_legal_moves(kept):
-    rows = table(kept.directory)
+def test_a_policy_target_is_a_distribution_over_legal_moves(undisturbed):
+    rows = table(undisturbed.directory)
     states = positions(rows["state"])
-    legal = np.asarray(jax.vmap(GAME.legal_action_mask)(states))
+    legal = np.asarray(jax.jit(jax.vmap(GAME.legal_action_mask))(states))
     entries = zip(rows["policy_actions"], rows["policy_probabilities"], strict=True)
     for mask, (actions, probabilities) in zip(legal, entries, strict=True):
         assert mask[actions].all()
@@ -86,16 +83,16 @@ def assert_values_are_those_of_the_search(rows):
             assert mean == pytest.approx(value, abs=3e-3)
 
 
-def test_visited_actions_have_the_values_of_the_search(kept):
-    rows = table(kept.directory)
+def test_visited_actions_have_the_values_of_the_search(undisturbed):
+    rows = table(undisturbed.directory)
     assert_values_are_those_of_the_search(rows)
     assert any(None in values for values in rows["policy_values"])
 
 
+@pytest.mark.slow
 def test_sparse_policies_of_several_lanes_have_the_values_of_the_search(tmp_path):
     settings = config(
         tmp_path / "run",
-        num_lanes=2,
         search=AlphaZeroConfig(),  # its policy is 0 without visits
         self_play=SelfPlayConfig(
             num_games=8,
@@ -124,28 +121,18 @@ def test_sparse_policies_of_several_lanes_have_the_values_of_the_search(tmp_path
     assert not any(None in values for values in rows["policy_values"])
 
 
-def test_training_is_the_same_without_keeping_games(kept, tmp_path):
+def test_training_is_the_same_without_keeping_games(undisturbed, tmp_path):
     without = train(config(tmp_path / "run", data=DataConfig(keep_games=False)))
     assert not (without.directory / GAMES).exists()
-    jax.tree.map(
-        np.testing.assert_array_equal, kept.player.variables, without.player.variables
-    )
+    assert_same_player(undisturbed, without)
 
 
-def test_a_resumed_run_keeps_the_same_games_as_an_undisturbed_one(kept, tmp_path):
-    for iteration in (2, 3):
-        with stopping_after(iteration):
-            train(config(tmp_path / "run"))
-    # Files of a killed segment, after the last checkpoint.
-    newest = game_files(tmp_path / "run" / GAMES)[-1]
-    later = newest.path.with_name("00000004-00000009-0.parquet")
-    later.write_bytes(newest.path.read_bytes())
-    newest.path.with_name(f".{later.name}.77").write_bytes(b"unfinished")
-    resumed = train(config(tmp_path / "run"))
-    rows, expected = table(resumed.directory), table(kept.directory)
+def test_a_resumed_run_keeps_the_same_games_as_an_undisturbed_one(undisturbed, resumed):
+    rows, expected = table(resumed[-1].directory), table(undisturbed.directory)
     assert len(set(rows.pop("run"))) == 1
     del expected["run"]
     assert rows == expected
+    assert not list((resumed[-1].directory / GAMES).glob(".*.77"))
 
 
 def test_without_pyarrow_a_line_says_that_no_games_are_kept(
@@ -157,13 +144,15 @@ def test_without_pyarrow_a_line_says_that_no_games_are_kept(
     assert not (run.directory / GAMES).exists()
 
 
-def test_games_of_another_game_in_the_directory_are_not_overwritten(kept, tmp_path):
-    with stopping_after(2):
-        train(config(tmp_path / "run"))
-    newest = game_files(tmp_path / "run" / GAMES)[-1].path
+def test_games_of_another_game_in_the_directory_are_not_overwritten(
+    undisturbed, tmp_path
+):
+    directory = tmp_path / "run"
+    shutil.copytree(undisturbed.directory, directory)
+    newest = game_files(directory / GAMES)[-1].path
     newest.write_bytes(b"something else")
     with pytest.raises(ValueError, match="is no Parquet file, or damaged"):
-        train(config(tmp_path / "run"))
+        train(config(directory, iterations=7))
     assert newest.read_bytes() == b"something else"
 
 
@@ -181,7 +170,7 @@ def test_a_fast_search_has_no_policy_target_and_its_own_simulations():
     shape = (1, 2, 1)
     zeros = np.zeros(shape, np.float32)
     state = jax.tree.map(
-        lambda leaf: np.broadcast_to(leaf, (*shape, *leaf.shape)), GAME.init()
+        lambda leaf: np.broadcast_to(leaf, (*shape, *leaf.shape)), first_state(GAME)
     )
     probability = np.zeros((*shape, 9), np.float16)
     probability[0, 1, 0, [2, 7]] = 0.25, 0.75

@@ -1,16 +1,21 @@
 import dataclasses
 import json
 import shutil
-import signal
 
 import chex
 import jax
-import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
 from flax import nnx
-from training.stopped_runs import stopping_after
+from training.tiny_runs import (
+    TINY_NETWORK,
+    assert_same_player,
+    config,
+    counted,
+    metrics,
+)
+from untrained import untrained_shapes
 
 from azjax import games, players
 from azjax.networks import (
@@ -24,20 +29,15 @@ from azjax.search import GumbelConfig
 from azjax.training import (
     CheckpointConfig,
     EvaluationConfig,
-    LearnerConfig,
     ReplayConfig,
-    SelfPlayConfig,
-    TrainConfig,
     ValueTarget,
     head_losses,
     host_loop,
     lambda_target,
-    load_config,
     repeated_config,
     train,
 )
 from azjax.training import loop as module
-from azjax.training.algorithm import make_algorithm
 from azjax.training.checkpoints import Checkpoints
 from azjax.training.initial_player import initial_variables
 from azjax.training.plan import read_plan
@@ -46,65 +46,8 @@ GAME = games.make("tic_tac_toe")
 pytestmark = pytest.mark.usefixtures("quick_plots", "shared_programs")
 
 
-def config(directory, **changes) -> TrainConfig:
-    settings = {
-        "game": "tic_tac_toe",
-        "iterations": 6,
-        "run_dir": str(directory),
-        "network": NetworkConfig(
-            trunk=DenseTrunkConfig(width=16, num_blocks=1, stem_channels=8, window=3)
-        ),
-        "self_play": SelfPlayConfig(
-            num_games=8, moves_per_chunk=4, num_simulations=(2,), temperature_moves=2
-        ),
-        "replay": ReplayConfig(capacity=128, min_window=104, min_positions=64),
-        "learner": LearnerConfig(batch_size=16, replay_ratio=1.0),
-        "evaluation": EvaluationConfig(
-            num_evaluations=2, num_positions=32, num_simulations=2, num_games=4
-        ),
-        "checkpoint": CheckpointConfig(every_minutes=0.0),
-    }
-    return TrainConfig(**settings | changes)
-
-
-def metrics(run):
-    lines = (run.directory / "metrics.jsonl").read_text().splitlines()
-    return [json.loads(line) for line in lines]
-
-
-def counted(rows):
-    """Rows without the measured times."""
-    return [
-        {
-            name: value
-            for name, value in row.items()
-            if "seconds" not in name and name != "positions_per_second"
-        }
-        for row in rows
-    ]
-
-
 def names(directory):
     return sorted(path.name for path in directory.iterdir())
-
-
-def assert_same_player(a, b):
-    jax.tree.map(np.testing.assert_array_equal, a.player.variables, b.player.variables)
-
-
-@pytest.fixture(scope="module")
-def undisturbed(tmp_path_factory):
-    return train(config(tmp_path_factory.mktemp("runs") / "undisturbed"))
-
-
-@pytest.fixture(scope="module")
-def resumed(tmp_path_factory):
-    directory = tmp_path_factory.mktemp("runs") / "resumed"
-    runs = []
-    for iteration, number in ((2, signal.SIGTERM), (3, signal.SIGINT)):
-        with stopping_after(iteration, number):
-            runs.append(train(config(directory)))
-    return [*runs, train(config(directory))]
 
 
 def test_a_run_writes_its_files(undisturbed):
@@ -157,7 +100,7 @@ def test_updates_start_at_min_positions(undisturbed):
 def test_a_resumed_run_equals_an_uninterrupted_one(undisturbed, resumed):
     assert [run.finished for run in resumed] == [False, False, True]
     assert_same_player(resumed[-1], undisturbed)
-    assert counted(metrics(resumed[-1])) == counted(metrics(undisturbed))
+    assert counted(resumed[-1]) == counted(undisturbed)
     states = [
         Checkpoints(
             run.directory / "checkpoints", keep=2, version=module.STATE_VERSION
@@ -168,9 +111,8 @@ def test_a_resumed_run_equals_an_uninterrupted_one(undisturbed, resumed):
 
 
 def fresh_state(run):
-    trained = run.player
-    settings = config(run.directory)
-    algorithm = make_algorithm(settings, trained.game, trained.network)
+    trained, settings = run.player, config(run.directory)
+    algorithm = module.make_algorithm(settings, trained.game, trained.network)
     return algorithm.init(trained.variables)
 
 
@@ -191,8 +133,8 @@ def test_a_stopped_run_has_a_player(resumed):
 
 def test_the_player_directory_is_self_contained(undisturbed, tmp_path):
     shutil.copytree(undisturbed.directory / "player", tmp_path / "elsewhere")
-    player = players.load(f"alphazero:{tmp_path / 'elsewhere'}?simulations=2")
-    opening = jax.tree.map(lambda leaf: leaf[None], GAME.init())
+    player = players.load(f"network:{tmp_path / 'elsewhere'}")
+    opening = jax.tree.map(lambda leaf: np.asarray(leaf)[None], GAME.init())
     choice = players.choose(player, jax.random.key(0), opening)
     assert 0 <= int(choice.action[0]) < 9
     loaded = players.load_player(tmp_path / "elsewhere")
@@ -266,7 +208,13 @@ def test_a_replay_too_small_for_the_value_target_is_refused(tmp_path):
 
 @pytest.fixture(scope="module")
 def with_lion(tmp_path_factory):
-    settings = config(tmp_path_factory.mktemp("runs") / "lion", iterations=2)
+    settings = config(
+        tmp_path_factory.mktemp("runs") / "lion",
+        iterations=2,
+        evaluation=EvaluationConfig(
+            num_evaluations=1, num_positions=32, num_simulations=2, opponents=()
+        ),
+    )
     return settings, train(settings, optimizer=optax.lion(1e-4))
 
 
@@ -300,25 +248,27 @@ def test_a_run_starts_with_the_weights_of_the_initial_player(undisturbed, tmp_pa
     train(dataclasses.replace(settings, initial_player=None))
 
 
-def test_a_run_with_line_planes_starts_with_a_player_without(undisturbed, tmp_path):
-    network = dataclasses.replace(config(tmp_path).network, line_length=3)
-    source = str(undisturbed.directory)
-    settings = config(
-        tmp_path / "new", initial_player=source, network=network, iterations=1
+def saved_player(directory, game, config):
+    """Writes a player whose weights are all different from 0; returns it."""
+    network, shapes = untrained_shapes(game, config)
+    chance = np.random.default_rng(0)
+    variables = jax.tree.map(
+        lambda leaf: chance.normal(0.1, 0.3, leaf.shape).astype(leaf.dtype), shapes
     )
-    run = train(settings)
-    for name in ("network_mistakes", "search_mistakes"):
-        assert run.first[name] == undisturbed.last[name]
-    without = dataclasses.replace(settings, initial_player=str(run.directory))
-    network = dataclasses.replace(network, line_length=0)
-    without = dataclasses.replace(without, network=network, run_dir=None)
-    with pytest.raises(ValueError, match="line_length is 3 there and 0 here"):
-        train(without)
+    player = players.TrainedPlayer(game, network, variables, config, GumbelConfig(), 0)
+    players.save_player(directory, player)
+    return player
+
+
+def dense(input_skip=False, line_length=0):
+    trunk = dataclasses.replace(TINY_NETWORK.trunk, input_skip=input_skip)
+    return NetworkConfig(trunk, line_length=line_length)
 
 
 @pytest.mark.parametrize(
     ("before", "after"),
     [
+        ({}, {"line_length": 3}),
         ({}, {"input_skip": True}),
         ({}, {"input_skip": True, "line_length": 3}),
         ({"line_length": 3}, {"input_skip": True, "line_length": 3}),
@@ -328,47 +278,33 @@ def test_a_run_with_line_planes_starts_with_a_player_without(undisturbed, tmp_pa
 def test_new_inputs_do_not_change_what_the_initial_player_computes(
     before, after, tmp_path
 ):
-    def network_of(input_skip=False, line_length=0):
-        trunk = DenseTrunkConfig(width=16, stem_channels=8, input_skip=input_skip)
-        return NetworkConfig(trunk, line_length=line_length)
-
-    saved, wanted = network_of(**before), network_of(**after)
-    network, variables = players.first_network(0, GAME, saved)
-    variables = jax.tree.map(lambda leaf: leaf + 0.1, variables)
-    player = players.TrainedPlayer(GAME, network, variables, saved, GumbelConfig(), 0)
-    players.save_player(tmp_path / "player", player)
-    settings = TrainConfig(
-        game="tic_tac_toe",
-        iterations=1,
-        network=wanted,
-        initial_player=str(tmp_path / "player"),
+    player = saved_player(tmp_path / "player", GAME, dense(**before))
+    wider, shapes = untrained_shapes(GAME, dense(**after))
+    settings = config(
+        "unused", network=dense(**after), initial_player=str(tmp_path / "player")
     )
-    wider, first = players.first_network(1, GAME, wanted)
-    found = initial_variables(settings, GAME, None, first)
-    observation = jax.random.bernoulli(jax.random.key(2), 0.4, (8, 3, 3, 2))
+    found = initial_variables(settings, GAME, None, shapes)
+    observation = np.random.default_rng(2).random((8, 3, 3, 2)) < 0.4
+    observation = observation.astype(np.float32)
     outputs = [
-        predict(network, variables, observation.astype(jnp.float32)),
-        predict(wider, found, observation.astype(jnp.float32)),
+        jax.jit(predict)(network, variables, observation)
+        for network, variables in ((player.network, player.variables), (wider, found))
     ]
     chex.assert_trees_all_close(*outputs, rtol=1e-5, atol=1e-5)
 
 
-def test_a_run_without_the_input_skip_refuses_a_player_with_it(tmp_path):
-    trunk = DenseTrunkConfig(width=16, num_blocks=1, stem_channels=8, input_skip=True)
-    network = NetworkConfig(trunk)
-    structure, variables = players.first_network(0, GAME, network)
-    player = players.TrainedPlayer(
-        GAME, structure, variables, network, GumbelConfig(), 0
-    )
-    players.save_player(tmp_path / "player", player)
-    trunk = dataclasses.replace(trunk, input_skip=False)
-    settings = config(
-        tmp_path / "new",
-        initial_player=str(tmp_path / "player"),
-        network=NetworkConfig(trunk),
-    )
-    with pytest.raises(ValueError, match="input_skip is True there and False here"):
-        train(settings)
+@pytest.mark.parametrize(
+    ("saved", "message"),
+    [
+        ({"input_skip": True}, "input_skip is True there and False here"),
+        ({"line_length": 3}, "line_length is 3 there and 0 here"),
+    ],
+)
+def test_a_run_without_an_input_refuses_a_player_with_it(tmp_path, saved, message):
+    saved_player(tmp_path / "player", GAME, dense(**saved))
+    with pytest.raises(ValueError, match=message):
+        train(config(tmp_path / "new", initial_player=str(tmp_path / "player")))
+    assert not (tmp_path / "new").exists()
 
 
 def test_a_run_in_bfloat16_starts_with_a_player_in_float32(undisturbed, tmp_path):
@@ -387,13 +323,11 @@ BOARD_HEADS = NetworkConfig(
 )
 
 
-def test_board_heads_continue_on_another_board_size(tmp_path):
-    small, large = games.make("hex:3"), games.make("hex:4")
-    network, variables = players.first_network(1, small, BOARD_HEADS)
-    player = players.TrainedPlayer(
-        small, network, variables, BOARD_HEADS, GumbelConfig(), 0
-    )
-    players.save_player(tmp_path / "hex:3", player)
+@pytest.fixture
+def on_a_larger_board(tmp_path):
+    """Returns the settings of a run that starts with a player for a smaller board, and
+    the player."""
+    player = saved_player(tmp_path / "hex:3", games.make("hex:3"), BOARD_HEADS)
     settings = config(
         tmp_path / "hex:4",
         game="hex:4",
@@ -402,26 +336,47 @@ def test_board_heads_continue_on_another_board_size(tmp_path):
         iterations=1,
         initial_player=str(tmp_path / "hex:3"),
     )
-    _, first = players.first_network(0, large, BOARD_HEADS)
-    found = initial_variables(settings, large, None, first)
-    chex.assert_trees_all_equal(found, variables)
-    assert train(settings).player.game == large
+    return settings, player
+
+
+def test_board_heads_continue_on_another_board_size(on_a_larger_board):
+    settings, player = on_a_larger_board
+    game, other = games.make("hex:4"), games.make("hex:4,swap=True")
+    _, shapes = untrained_shapes(game, BOARD_HEADS)
+    found = initial_variables(settings, game, None, shapes)
+    chex.assert_trees_all_equal(found, player.variables)
+    _, shapes = untrained_shapes(other, BOARD_HEADS)
     with pytest.raises(ValueError, match="has other shapes than one for hex:4,swap"):
-        train(dataclasses.replace(settings, game="hex:4,swap=True", run_dir=None))
+        initial_variables(settings, other, None, shapes)
 
 
-def test_an_initial_player_of_another_network_or_game_is_refused(undisturbed, tmp_path):
+@pytest.mark.slow
+def test_a_run_on_another_board_size_ends(on_a_larger_board):
+    settings, _ = on_a_larger_board
+    assert train(settings).player.game == games.make("hex:4")
+
+
+@pytest.mark.parametrize(
+    ("changes", "messages"),
+    [
+        (
+            {"network": NetworkConfig(DenseTrunkConfig(width=8, num_blocks=1))},
+            ["network.trunk.width is 16 there and 8 here"],
+        ),
+        (
+            {"network": BOARD_HEADS},
+            ["name is dense there and conv here", "network.trunk.width is 16 there;"],
+        ),
+        ({"game": "hex:3"}, ["is for tic_tac_toe, not for hex:"]),
+    ],
+)
+def test_an_initial_player_of_another_network_or_game_is_refused(
+    undisturbed, tmp_path, changes, messages
+):
     source = str(undisturbed.directory)
-    trunk = dataclasses.replace(config(tmp_path).network.trunk, width=8)
-    network = NetworkConfig(trunk)
-    with pytest.raises(ValueError, match=r"network\.trunk\.width is 16 there and 8 h"):
-        train(config(tmp_path / "new", initial_player=source, network=network))
-    network = NetworkConfig(ConvTrunkConfig())
-    with pytest.raises(ValueError, match="name is dense there and conv here") as error:
-        train(config(tmp_path / "new", initial_player=source, network=network))
-    assert "network.trunk.width is 16 there;" in str(error.value)
-    with pytest.raises(ValueError, match="is for tic_tac_toe, not for hex:"):
-        train(config(tmp_path / "new", initial_player=source, game="hex:size=3"))
+    with pytest.raises(ValueError, match="the player in") as error:
+        train(config(tmp_path / "new", initial_player=source, **changes))
+    assert all(message in str(error.value) for message in messages)
     assert not (tmp_path / "new").exists()
 
 
@@ -438,7 +393,7 @@ def test_a_run_with_a_damaged_checkpoint_gives_the_same_result(
     assert "checkpoint 6 is damaged and was set aside as 6.damaged" in out
     assert "continuing after iteration 5" in out
     assert_same_player(run, undisturbed)
-    assert counted(metrics(run)) == counted(metrics(undisturbed))
+    assert counted(run) == counted(undisturbed)
     assert {"5", "6", "6.damaged"} <= set(names(directory / "checkpoints"))
 
 
@@ -464,9 +419,7 @@ class Ticking:
         return self.seconds
 
 
-def test_a_run_of_minutes_is_reproduced_bit_for_bit_and_extended(
-    tmp_path, monkeypatch, capsys
-):
+def test_a_run_of_minutes_is_reproduced_bit_for_bit(tmp_path, monkeypatch):
     rare = CheckpointConfig(every_minutes=10.0)
     settings = config(tmp_path / "run", iterations=None, minutes=0.5, checkpoint=rare)
     clock = Ticking()
@@ -479,11 +432,7 @@ def test_a_run_of_minutes_is_reproduced_bit_for_bit_and_extended(
     assert len(plan.entries) > 2
     again = train(repeated_config(run.directory, run_dir=str(tmp_path / "again")))
     assert_same_player(again, run)
-    assert counted(metrics(again)) == counted(metrics(run))
-    longer = dataclasses.replace(load_config(run.directory), minutes=0.75)
-    capsys.readouterr()
-    assert train(longer).last["iteration"] > plan.end
-    assert "from 0.5 minutes to 0.75 minutes" in capsys.readouterr().out
+    assert counted(again) == counted(run)
 
 
 @pytest.mark.slow

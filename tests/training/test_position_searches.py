@@ -2,10 +2,11 @@ import jax
 import numpy as np
 import pytest
 from data.game_rows import GAME, rows_of
+from untrained import untrained
 
 from azjax.data import unpack_states
 from azjax.networks import DenseTrunkConfig, NetworkConfig
-from azjax.players import AlphaZeroPlayer, choose, first_network
+from azjax.players import AlphaZeroPlayer
 from azjax.search import GumbelConfig
 from azjax.training.position_searches import PositionSearches
 
@@ -17,7 +18,7 @@ GIVEN_AWAY = [0, 3, 1, 4, 8, 5]
 
 @pytest.fixture(scope="module")
 def player():
-    network, variables = first_network(3, GAME, NetworkConfig(trunk=TRUNK))
+    network, variables = untrained(GAME, NetworkConfig(trunk=TRUNK), seed=3)
     return AlphaZeroPlayer(GAME, GumbelConfig(use_solver=True), 150, network, variables)
 
 
@@ -34,16 +35,12 @@ def test_positions_moves_and_results_remain(searched):
         np.testing.assert_array_equal(getattr(after, name), getattr(before, name))
 
 
-def test_a_missed_win_has_the_value_1(searched):
-    assert searched[1].value[4] == pytest.approx(1)
-
-
-def test_a_move_that_turns_a_win_into_a_loss_has_the_regret_2(searched):
-    assert searched[1].regret[4] == pytest.approx(2)
-
-
-def test_a_winning_move_has_no_regret(searched):
-    assert searched[1].regret[5] == 0
+def test_values_and_regrets_are_those_of_perfect_play(searched):
+    """Move 4 misses a win and lets the opponent win, which move 5 does."""
+    _, after = searched
+    assert after.value[4] == pytest.approx(1)
+    assert after.regret[4] == pytest.approx(2)
+    assert after.regret[5] == 0
 
 
 def test_the_policy_target_prefers_the_winning_move(searched):
@@ -61,28 +58,31 @@ def test_every_position_has_a_policy_target_and_the_simulations(searched):
     np.testing.assert_array_equal(rows.simulations, 150)
 
 
-def test_values_and_draws_are_those_of_the_player(player, searched):
-    before, after = searched
-    states = unpack_states(GAME, before.state)
-    choice = choose(player, jax.random.key(9), states)
-    np.testing.assert_allclose(after.value, choice.value, atol=1e-4)
-    np.testing.assert_allclose(after.draw_probability, choice.draw, atol=1e-4)
+@pytest.fixture(scope="module")
+def analyzed(player, searched):
+    """The player's choices and analysis of these positions, in one batch of 6."""
+    states = unpack_states(GAME, searched[0].state)
+    found = jax.jit(player.analyze)(jax.random.key(9), states, None)
+    return jax.device_get(found[:2])
 
 
-def test_values_of_actions_are_those_of_the_player(player, searched):
-    before, after = searched
-    states = unpack_states(GAME, before.state)
-    analysis = jax.jit(player.analyze)(jax.random.key(9), states, None)[1]
-    visits, values = jax.device_get((analysis.visits, analysis.action_values))
+def test_values_and_draws_are_those_of_the_player(analyzed, searched):
+    """So they do not depend on the size of a batch, nor on the key."""
+    choice, _ = analyzed
+    _, after = searched
+    np.testing.assert_allclose(after.value, choice.value, rtol=1e-5, atol=1e-4)
+    np.testing.assert_allclose(
+        after.draw_probability, choice.draw, rtol=1e-5, atol=1e-4
+    )
+
+
+def test_values_of_actions_are_those_of_the_player(analyzed, searched):
+    _, analysis = analyzed
+    _, after = searched
     place = np.repeat(np.arange(6), after.policy_counts), after.policy_actions
-    expected = np.where(visits[place] > 0, values[place], np.nan)
-    np.testing.assert_allclose(after.policy_values, expected, atol=2e-3)
-
-
-def test_the_targets_of_a_batch_do_not_depend_on_its_size(player, searched):
-    before, after = searched
-    found = PositionSearches(player, 6, seed=0).search_rows(1, before)
-    np.testing.assert_allclose(found.value, after.value, atol=1e-4)
+    is_visited = analysis.visits[place] > 0
+    expected = np.where(is_visited, analysis.action_values[place], np.nan)
+    np.testing.assert_allclose(after.policy_values, expected, rtol=1e-5, atol=2e-3)
 
 
 def test_a_move_without_visits_has_the_value_of_the_position(player):

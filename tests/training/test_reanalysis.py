@@ -1,14 +1,18 @@
+import contextlib
+import shutil
+
 import jax
 import numpy as np
 import pytest
 from data.game_rows import GAME, GAMES, rows_of
-from training.test_loop import config
+from training.tiny_runs import config
+from untrained import untrained
 
 from azjax.data import GAMES as FOLDER
 from azjax.data import Rows, game_files, read_games, stored_files
 from azjax.data.writer import GamesWriter
 from azjax.networks import DenseTrunkConfig, NetworkConfig
-from azjax.players import AlphaZeroPlayer, first_network
+from azjax.players import AlphaZeroPlayer
 from azjax.search import GumbelConfig
 from azjax.training import reanalysis
 from azjax.training.lanes import spread_lanes
@@ -25,7 +29,7 @@ RESIGNED = {1: [4, 0, 1]}
 
 @pytest.fixture(scope="module")
 def player():
-    network, variables = first_network(3, GAME, NetworkConfig(trunk=TRUNK))
+    network, variables = untrained(GAME, NetworkConfig(trunk=TRUNK), seed=3)
     return AlphaZeroPlayer(GAME, GumbelConfig(), 4, network, variables)
 
 
@@ -84,7 +88,8 @@ def done(sources, player, tmp_path_factory):
     return run(sources, directory, player), directory
 
 
-def stopping_at(number, patch):
+@contextlib.contextmanager
+def stopping_at(number):
     """Raises KeyboardInterrupt before the searches of a file; returns the numbers of
     the files that are searched."""
     searched, original = [], PositionSearches.search_rows
@@ -95,12 +100,24 @@ def stopping_at(number, patch):
         searched.append(at)
         return original(self, at, rows, report)
 
-    patch.setattr(PositionSearches, "search_rows", search_rows)
-    return searched
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(PositionSearches, "search_rows", search_rows)
+        yield searched
 
 
-def test_the_finished_games_are_counted(done):
+@pytest.fixture(scope="module")
+def stopped(sources, player, tmp_path_factory):
+    """The directory of a call that was interrupted before the last file."""
+    directory = tmp_path_factory.mktemp("stopped") / "new"
+    with pytest.raises(KeyboardInterrupt), stopping_at(3):
+        run(sources, directory, player)
+    return directory
+
+
+def test_the_finished_games_are_counted_and_each_file_gets_a_new_one(done):
     assert done[0] == Reanalyzed(5, 14 + 14 + 3)
+    names = [file.path.name for file in game_files(done[1] / FOLDER)]
+    assert names == [f"{number:08d}-{number:08d}-0.parquet" for number in (1, 2, 3)]
 
 
 def test_progress_is_reported_after_each_file_and_at_times_within(
@@ -141,26 +158,18 @@ def test_a_run_learns_from_the_new_games(done):
     assert metrics["games"] > 0
 
 
-def test_games_that_are_not_complete_cannot_be_learned_from(sources, player, tmp_path):
-    with pytest.MonkeyPatch.context() as patch:
-        stopping_at(3, patch)
-        with pytest.raises(KeyboardInterrupt):
-            run(sources, tmp_path / "new", player)
+def test_games_that_are_not_complete_cannot_be_learned_from(stopped):
     with pytest.raises(ValueError, match="holds no games"):
-        read(tmp_path / "new")
+        read(stopped)
 
 
-def test_an_interrupted_call_continues(sources, player, done, tmp_path):
+def test_an_interrupted_call_continues(sources, player, done, stopped, tmp_path):
     directory = tmp_path / "new"
-    with pytest.MonkeyPatch.context() as patch:
-        stopping_at(3, patch)
-        with pytest.raises(KeyboardInterrupt):
-            run(sources, directory, player)
+    shutil.copytree(stopped, directory)
     # A killed process may leave a part of a file.
     part = directory / "unfinished" / ".00000003-00000003-0.parquet.77"
     part.write_bytes(b"PAR1")
-    with pytest.MonkeyPatch.context() as patch:
-        searched = stopping_at(None, patch)
+    with stopping_at(None) as searched:
         assert run(sources, directory, player) == done[0]
     assert searched == [3]
     assert not [path for path in directory.rglob("*.77")]
@@ -168,27 +177,21 @@ def test_an_interrupted_call_continues(sources, player, done, tmp_path):
         jax.tree.map(np.testing.assert_array_equal, new, expected)
 
 
-def test_other_arguments_do_not_continue(sources, player, tmp_path):
-    directory = tmp_path / "new"
-    with pytest.MonkeyPatch.context() as patch:
-        stopping_at(2, patch)
-        with pytest.raises(KeyboardInterrupt):
-            run(sources, directory, player)
-    before = content(directory)
+def test_other_arguments_do_not_continue(sources, player, stopped):
+    before = content(stopped)
     other = player.replace(variables=jax.tree.map(np.zeros_like, player.variables))
     with pytest.raises(ValueError, match="reanalysis with other weights: repeat"):
-        run(sources, directory, other)
+        run(sources, stopped, other)
     with pytest.raises(ValueError, match="other simulations and seed"):
-        run(sources, directory, player.replace(simulations=5), seed=1)
+        run(sources, stopped, player.replace(simulations=5), seed=1)
     with pytest.raises(ValueError, match="with other files"):
-        run(sources[:1], directory, player)
-    assert content(directory) == before
+        run(sources[:1], stopped, player)
+    assert content(stopped) == before
 
 
 def test_a_finished_call_can_be_repeated_and_changes_nothing(sources, player, done):
     before = content(done[1])
-    with pytest.MonkeyPatch.context() as patch:
-        searched = stopping_at(None, patch)
+    with stopping_at(None) as searched:
         assert run(sources, done[1], player) == done[0]
     assert not searched
     with pytest.raises(ValueError, match="holds a reanalysis with other seed: repeat"):
@@ -196,17 +199,18 @@ def test_a_finished_call_can_be_repeated_and_changes_nothing(sources, player, do
     assert content(done[1]) == before
 
 
-def test_a_directory_with_other_files_is_kept(sources, player, tmp_path):
-    (tmp_path / "notes.txt").write_text("mine")
-    with pytest.raises(ValueError, match="is not empty"):
-        run(sources, tmp_path, player)
-    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
-
-
-def test_a_damaged_description_of_the_work_is_named(sources, player, tmp_path):
-    (tmp_path / "reanalysis.json").write_text("[" * 10_000)
-    with pytest.raises(ValueError, match=r"reanalysis.json is damaged"):
-        run(sources, tmp_path, player)
+def test_a_directory_with_other_files_is_refused_and_kept(sources, player, tmp_path):
+    for name, text, message in (
+        ("notes.txt", "mine", "is not empty"),
+        ("reanalysis.json", "[" * 10_000, r"reanalysis.json is damaged"),
+    ):
+        directory = tmp_path / name
+        directory.mkdir()
+        (directory / name).write_text(text)
+        with pytest.raises(ValueError, match=message):
+            run(sources, directory, player)
+        assert (directory / name).read_text() == text
+        assert {path.name for path in directory.iterdir()} <= {name, ".lock"}
 
 
 def test_two_processes_do_not_work_in_one_directory(sources, player, tmp_path):
@@ -217,33 +221,36 @@ def test_two_processes_do_not_work_in_one_directory(sources, player, tmp_path):
         run(sources, tmp_path, player)
 
 
-def test_a_move_against_the_rules_is_named_before_anything_is_written(
-    sources, player, tmp_path
-):
+def broken_rules(directory):
     rows = legal_rows({5: GAMES[5]})
     rows.move[2] = 3  # of the other player
-    write(tmp_path / "bad", rows)
-    with pytest.raises(ValueError, match=r"bad/0.*parquet: .*move 3 of game 5$"):
-        run([*sources, str(tmp_path / "bad")], tmp_path / "new", player)
-    assert not (tmp_path / "new").exists()
+    write(directory, rows)
 
 
-def test_a_truncated_file_is_named_before_anything_is_written(player, tmp_path):
-    write(tmp_path / "bad", legal_rows(GAMES))
-    [file] = game_files(tmp_path / "bad")
+def truncated_file(directory):
+    write(directory, legal_rows(GAMES))
+    [file] = game_files(directory)
     file.path.write_bytes(file.path.read_bytes()[:-40])
-    with pytest.raises(ValueError, match=f"^{file.path} is no Parquet file, or damag"):
-        run([str(tmp_path / "bad")], tmp_path / "new", player)
+
+
+def unfinished_game(directory):
+    write(directory, legal_rows({7: GAMES[7]}))
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (broken_rules, r"bad/0.*parquet: .*move 3 of game 5$"),
+        (truncated_file, r"bad/0.*parquet is no Parquet file, or damag"),
+        (unfinished_game, "no finished game in"),
+    ],
+)
+def test_unusable_games_are_named_before_anything_is_written(
+    sources, player, tmp_path, make, message
+):
+    make(tmp_path / "bad")
+    others = [] if make is unfinished_game else sources
+    given = [*others, str(tmp_path / "bad")]
+    with pytest.raises(ValueError, match=message):
+        run(given, tmp_path / "new", player)
     assert not (tmp_path / "new").exists()
-
-
-def test_unfinished_games_are_not_enough(player, tmp_path):
-    write(tmp_path / "a", legal_rows({7: GAMES[7]}))
-    with pytest.raises(ValueError, match="no finished game in"):
-        run([str(tmp_path / "a")], tmp_path / "new", player)
-    assert not (tmp_path / "new").exists()
-
-
-def test_the_folder_has_a_file_for_each_file_of_the_sources(done):
-    names = [file.path.name for file in game_files(done[1] / FOLDER)]
-    assert names == [f"{number:08d}-{number:08d}-0.parquet" for number in (1, 2, 3)]

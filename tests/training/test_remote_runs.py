@@ -4,76 +4,26 @@ The fast tests use a local directory as a remote one, the slow tests a bucket of
 `fake_gcs`.
 """
 
-import contextlib
 import json
-import os
-import signal
 
 import jax
 import numpy as np
 import pytest
 from etils import epath
 from fake_gcs import FakeGcs
+from training.tiny_runs import assert_same_player, config, counted, stopping_after
 
 from azjax import games, players
 from azjax import remote as remote_module
-from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.players import load_run
-from azjax.training import (
-    CheckpointConfig,
-    EvaluationConfig,
-    LearnerConfig,
-    ReplayConfig,
-    SelfPlayConfig,
-    TrainConfig,
-    load_config,
-    repeated_config,
-    train,
-)
 from azjax.training import config as config_module
+from azjax.training import load_config, repeated_config, train
 from azjax.training.comparison import differing_settings, read_runs
-from azjax.training.metrics import read_metrics
 from azjax.training.plots import PLOT_FILE
-from azjax.training.reporting import Reporter
 from azjax.training.saved_config import config_from_file
 
 GAME = games.make("tic_tac_toe")
 pytestmark = pytest.mark.usefixtures("quick_plots", "shared_programs")
-
-
-def config(directory, **changes) -> TrainConfig:
-    settings = {
-        "game": "tic_tac_toe",
-        "iterations": 4,
-        "run_dir": str(directory),
-        "network": NetworkConfig(
-            trunk=DenseTrunkConfig(width=16, num_blocks=1, stem_channels=8, window=3)
-        ),
-        "self_play": SelfPlayConfig(
-            num_games=8, moves_per_chunk=4, num_simulations=(2,), temperature_moves=2
-        ),
-        "replay": ReplayConfig(capacity=128, min_window=104, min_positions=64),
-        "learner": LearnerConfig(batch_size=16, replay_ratio=1.0),
-        "evaluation": EvaluationConfig(
-            num_evaluations=1, num_positions=32, num_simulations=2, num_games=4
-        ),
-        "checkpoint": CheckpointConfig(every_minutes=60.0),
-    }
-    return TrainConfig(**settings | changes)
-
-
-@contextlib.contextmanager
-def stopping_after(iteration):
-    """Sends a signal to this process after a number of iterations."""
-
-    def report(self, row, original=Reporter.iteration):
-        original(self, row)
-        if row["iteration"] == iteration:
-            os.kill(os.getpid(), signal.SIGTERM)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Reporter, "iteration", report)
-        yield
 
 
 @pytest.fixture(scope="module")
@@ -119,34 +69,14 @@ def remote(root):
     return train(config(directory))
 
 
-@pytest.fixture(scope="module")
-def local(tmp_path_factory):
-    """The same run in a local directory, without interruption."""
-    return train(config(tmp_path_factory.mktemp("runs") / "run"))
-
-
-def counted(directory):
-    """Returns the metrics without measured times."""
-    return [
-        {
-            name: value
-            for name, value in row.items()
-            if "seconds" not in name and name != "positions_per_second"
-        }
-        for row in read_metrics(directory / "metrics.jsonl")
-    ]
-
-
-def test_a_continued_remote_run_equals_a_local_one(remote, local):
+def test_a_continued_remote_run_equals_a_local_one(remote, undisturbed):
     assert remote.finished
-    jax.tree.map(
-        np.testing.assert_array_equal, remote.player.variables, local.player.variables
-    )
-    assert counted(remote.directory) == counted(local.directory)
+    assert_same_player(remote, undisturbed)
+    assert counted(remote) == counted(undisturbed)
 
 
-def test_a_remote_run_is_compared_with_a_local_one(remote, local):
-    runs = read_runs([str(remote.directory), str(local.directory)])
+def test_a_remote_run_is_compared_with_a_local_one(remote, undisturbed):
+    runs = read_runs([str(remote.directory), str(undisturbed.directory)])
     assert differing_settings(runs) == {}
     first, second = (run.evaluations[-1] for run in runs)
     assert first.rates == second.rates
@@ -161,12 +91,12 @@ def test_a_run_starts_with_the_settings_of_a_remote_one(remote):
         assert new == config("runs/new")
 
 
-def test_a_remote_run_writes_the_files_of_a_local_one(remote, local):
+def test_a_remote_run_writes_the_files_of_a_local_one(remote, undisturbed):
     def files(directory):
         found = [path.name for path in directory.iterdir()]
         return {name for name in found if name != ".lock"}
 
-    assert files(remote.directory) == files(local.directory)
+    assert files(remote.directory) == files(undisturbed.directory)
     assert (remote.directory / PLOT_FILE).exists()
     num_events = len(list((remote.directory / "tensorboard").iterdir()))
     assert num_events == 2  # one for each start
@@ -184,19 +114,20 @@ def test_a_remote_player_plays(remote):
         np.testing.assert_array_equal, trained.variables, remote.player.variables
     )
     player = players.load(f"network:{remote.directory}?temperature=1", GAME)
-    opening = jax.tree.map(lambda leaf: leaf[None], GAME.init())
-    assert player.choose(jax.random.key(0), opening).action.shape == (1,)
+    opening = jax.tree.map(lambda leaf: np.asarray(leaf)[None], GAME.init())
+    assert players.choose(player, jax.random.key(0), opening).action.shape == (1,)
 
 
 def test_settings_and_plan_are_read_from_a_remote_run(remote):
     assert load_config(remote.directory).replay == config("elsewhere").replay
     again = repeated_config(remote.directory, run_dir="elsewhere")
-    assert (again.iterations, again.plan) == (4, str(remote.directory))
+    assert (again.iterations, again.plan) == (6, str(remote.directory))
 
 
 def test_a_run_can_start_from_a_remote_player(remote, tmp_path):
-    begun = config(tmp_path / "next", initial_player=str(remote.directory))
-    assert train(begun).finished
+    source = str(remote.directory)
+    run = train(config(tmp_path / "next", initial_player=source, iterations=1))
+    assert run.first["network_mistakes"] == remote.last["network_mistakes"]
 
 
 def test_another_configuration_is_refused_in_a_remote_directory(remote):
@@ -212,16 +143,14 @@ def test_a_remote_directory_with_other_files_is_refused(root):
 
 
 def test_a_damaged_remote_checkpoint_is_renamed(remote, root, capfd):
-    newest = remote.directory / "checkpoints" / "4"
+    newest = remote.directory / "checkpoints" / "6"
     progress = newest / "progress" / "metadata"
     progress.write_text(progress.read_text().replace('"seconds"', '"moments"'))
     run = train(config(remote.directory))
     assert run.finished
-    assert (newest.parent / "4.damaged" / "progress" / "metadata").exists()
-    assert "checkpoint 4 is damaged and was set aside" in capfd.readouterr().out
-    jax.tree.map(
-        np.testing.assert_array_equal, run.player.variables, remote.player.variables
-    )
+    assert (newest.parent / "6.damaged" / "progress" / "metadata").exists()
+    assert "checkpoint 6 is damaged and was set aside" in capfd.readouterr().out
+    assert_same_player(run, remote)
 
 
 @pytest.mark.slow

@@ -1,4 +1,5 @@
 import dataclasses
+import functools
 import json
 import pathlib
 import shutil
@@ -16,7 +17,6 @@ from azjax.training.run_directory import (
     read_config,
 )
 
-SMALL_REPLAY = ReplayConfig(capacity=2**18)
 CONFIGS = pathlib.Path(__file__).parent / "configs"
 LION = {
     "state": ["ScaleByLionState", "EmptyState"],
@@ -51,19 +51,14 @@ def test_a_new_run_writes_its_configuration(tmp_path):
     assert found["learner"]["td_lambda"] == LearnerConfig().td_lambda
 
 
-def test_a_run_continues_with_the_same_configuration(tmp_path):
-    opened(config(tmp_path))
-    before = (tmp_path / "config.json").read_text()
-    (tmp_path / "metrics.jsonl").write_text("kept")
-    opened(config(tmp_path))
-    assert (tmp_path / "config.json").read_text() == before
-    assert (tmp_path / "metrics.jsonl").read_text() == "kept"
-
-
-def test_a_run_directory_can_be_moved(tmp_path):
+def test_a_run_continues_with_the_same_configuration_also_in_another_place(tmp_path):
     opened(config(tmp_path / "here"))
+    before = (tmp_path / "here" / "config.json").read_text()
+    (tmp_path / "here" / "metrics.jsonl").write_text("kept")
     (tmp_path / "here").rename(tmp_path / "there")
     opened(config(tmp_path / "there"))
+    assert (tmp_path / "there" / "config.json").read_text() == before
+    assert (tmp_path / "there" / "metrics.jsonl").read_text() == "kept"
 
 
 def test_before_the_first_checkpoint_another_configuration_replaces_it(tmp_path):
@@ -73,39 +68,70 @@ def test_before_the_first_checkpoint_another_configuration_replaces_it(tmp_path)
     assert read_config(tmp_path / CONFIG_FILE)["seed"] == 4
 
 
-def test_another_configuration_is_refused_with_the_differences(tmp_path):
-    opened(config(tmp_path))
-    (tmp_path / "checkpoints" / "1").mkdir(parents=True)
-    before = (tmp_path / "config.json").read_text()
-    other = config(tmp_path, seed=4, learner=LearnerConfig(batch_size=8))
-    with pytest.raises(ValueError, match="another configuration") as error:
-        opened(other)
-    usual = LearnerConfig().batch_size
-    assert f"seed was 0, is 4; learner.batch_size was {usual}, is 8" in str(error.value)
-    assert "--run-dir" in str(error.value)
-    assert (tmp_path / "config.json").read_text() == before
+@pytest.mark.parametrize(
+    ("before", "after", "message"),
+    [
+        (
+            {},
+            {"seed": 4, "learner": LearnerConfig(batch_size=8)},
+            r"another configuration .*seed was 0, is 4; learner.batch_size was "
+            rf"{LearnerConfig().batch_size}, is 8.*--run-dir",
+        ),
+        ({}, {"seed": 4}, "to start a new run with its player: --from "),
+        (
+            {},
+            {"iterations": None, "minutes": 4.0, "replay": ReplayConfig(2**18)},
+            "replay.capacity .*by the minutes: .*load_co",
+        ),
+        *(
+            ({name: "runs/old"}, {name: "runs/new"}, f"{name} was runs/old, is runs/n")
+            for name in ("plan", "initial_player")
+        ),
+    ],
+)
+def test_other_settings_are_refused_with_differences_and_advice(
+    tmp_path, before, after, message
+):
+    begin(config(tmp_path, **before))
+    content = (tmp_path / CONFIG_FILE).read_text()
+    with pytest.raises(ValueError, match=message):
+        opened(config(tmp_path, **after))
+    assert (tmp_path / CONFIG_FILE).read_text() == content
 
 
-def test_a_run_of_the_first_version_continues(tmp_path):
-    learner = LearnerConfig(max_regret=2.0)
-    settings = config(tmp_path, num_lanes=1, learner=learner)
+@pytest.mark.parametrize(
+    ("file", "make", "optimizer"),
+    [
+        (
+            "run_1.json",
+            functools.partial(
+                config, num_lanes=1, learner=LearnerConfig(max_regret=2.0)
+            ),
+            LION,
+        ),
+        (
+            "q_run_1.json",
+            lambda run_dir: QConfig("tic_tac_toe", iterations=3, run_dir=str(run_dir)),
+            None,
+        ),
+    ],
+)
+def test_a_run_of_the_first_version_continues(tmp_path, file, make, optimizer):
+    settings = make(tmp_path)
     (tmp_path / "checkpoints" / "1").mkdir(parents=True)
-    shutil.copy(CONFIGS / "run_1.json", tmp_path / "config.json")
+    shutil.copy(CONFIGS / file, tmp_path / CONFIG_FILE)
+    before = (tmp_path / CONFIG_FILE).read_text()
     with pytest.raises(ValueError, match=r"\(seed was 0, is 4\)"):
-        opened(dataclasses.replace(settings, seed=4))
-    opened(settings, LION)
-    assert read_config(tmp_path / CONFIG_FILE)["format"] == VERSION
-    assert read_config(tmp_path / CONFIG_FILE)["optimizer"] == LION
-
-
-def test_a_q_learning_run_of_the_first_version_continues(tmp_path):
-    settings = QConfig("tic_tac_toe", iterations=3, run_dir=str(tmp_path))
-    (tmp_path / "checkpoints" / "1").mkdir(parents=True)
-    shutil.copy(CONFIGS / "q_run_1.json", tmp_path / "config.json")
-    with pytest.raises(ValueError, match=r"\(seed was 0, is 4\)"):
-        opened(dataclasses.replace(settings, seed=4), None)
-    opened(settings, None)
-    assert read_config(tmp_path / CONFIG_FILE)["format"] == VERSION
+        opened(dataclasses.replace(settings, seed=4), optimizer)
+    # A run that cannot continue keeps its settings.
+    with pytest.raises(ValueError, match="of another version"):  # noqa: SIM117
+        with open_run_directory(settings, optimizer, pytest.fail):
+            raise ValueError("the checkpoint is of another version")
+    assert (tmp_path / CONFIG_FILE).read_text() == before
+    assert not (tmp_path / ".config.json").exists()
+    opened(settings, optimizer)
+    found = read_config(tmp_path / CONFIG_FILE)
+    assert (found["format"], found.get("optimizer")) == (VERSION, optimizer)
 
 
 def test_another_optimizer_is_refused_with_the_differences(tmp_path):
@@ -138,29 +164,14 @@ def test_a_run_can_get_another_length(tmp_path):
     assert read_config(tmp_path / CONFIG_FILE)["minutes"] == 4.0
 
 
-def test_other_settings_are_refused_with_advice(tmp_path):
-    begin(config(tmp_path))
-    with pytest.raises(ValueError, match="seed was 0, is 4") as error:
-        opened(config(tmp_path, seed=4))
-    assert f"to start a new run with its player: --from {tmp_path}" in str(error.value)
-
-
-def test_settings_that_depend_on_the_length_are_named(tmp_path):
-    begin(config(tmp_path))
-    other = config(tmp_path, iterations=None, minutes=4.0, replay=SMALL_REPLAY)
-    with pytest.raises(
-        ValueError, match=r"replay.capacity .*by the minutes: .*load_co"
-    ):
-        opened(other)
-
-
-def test_the_plan_need_not_be_given_again(tmp_path):
-    begin(config(tmp_path, plan="runs/old"))
+@pytest.mark.parametrize("name", ["plan", "initial_player"])
+def test_the_plan_and_the_initial_player_need_not_be_given_again(tmp_path, name):
+    begin(config(tmp_path, **{name: "runs/old"}))
     opened(config(tmp_path))
-    opened(config(tmp_path, plan=str(pathlib.Path("runs/old").absolute())))
-    assert read_config(tmp_path / CONFIG_FILE)["plan"] == "runs/old"
-    with pytest.raises(ValueError, match="plan was runs/old, is runs/new"):
-        opened(config(tmp_path, plan="runs/new"))
+    assert read_config(tmp_path / CONFIG_FILE)[name] == "runs/old"
+    opened(config(tmp_path, **{name: "runs/old"}))
+    opened(config(tmp_path, **{name: str(pathlib.Path("runs/old").absolute())}))
+    assert read_config(tmp_path / CONFIG_FILE)[name] == "runs/old"
 
 
 def test_the_player_of_another_network_is_not_advised(tmp_path):
@@ -168,28 +179,6 @@ def test_the_player_of_another_network_is_not_advised(tmp_path):
     with pytest.raises(ValueError, match=r"network\.trunk\.width was") as error:
         opened(config(tmp_path, network=NetworkConfig(trunk=DenseTrunkConfig(width=7))))
     assert "--from" not in str(error.value)
-
-
-def test_the_initial_player_need_not_be_given_again(tmp_path):
-    begin(config(tmp_path, initial_player="runs/old"))
-    opened(config(tmp_path))
-    assert read_config(tmp_path / CONFIG_FILE)["initial_player"] == "runs/old"
-    opened(config(tmp_path, initial_player="runs/old"))
-    with pytest.raises(ValueError, match="initial_player was runs/old, is runs/new"):
-        opened(config(tmp_path, initial_player="runs/new"))
-
-
-def test_a_run_that_cannot_continue_keeps_its_settings(tmp_path):
-    learner = LearnerConfig(max_regret=2.0)
-    settings = config(tmp_path, num_lanes=1, learner=learner)
-    (tmp_path / "checkpoints" / "1").mkdir(parents=True)
-    shutil.copy(CONFIGS / "run_1.json", tmp_path / "config.json")
-    before = (tmp_path / "config.json").read_text()
-    with pytest.raises(ValueError, match="of another version"):  # noqa: SIM117
-        with open_run_directory(settings, LION, pytest.fail):
-            raise ValueError("the checkpoint is of another version")
-    assert (tmp_path / "config.json").read_text() == before
-    assert not (tmp_path / ".config.json").exists()
 
 
 def test_a_run_continues_with_another_spelling_of_the_game(tmp_path):

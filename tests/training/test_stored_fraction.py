@@ -1,22 +1,21 @@
 import dataclasses
-import json
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 import pytest
-from training.test_loop import config, stopping_after
+from training.tiny_runs import assert_same_player, config, metrics, stopping_after
+from untrained import untrained
 
 from azjax import games
 from azjax.data import GAMES
 from azjax.networks import Network, Variables
-from azjax.players import first_network
 from azjax.training import (
     Games,
     SelfPlayConfig,
     TrainConfig,
     Trajectory,
-    make_algorithm,
+    loop,
     train,
     train_iteration,
 )
@@ -30,22 +29,17 @@ pytestmark = pytest.mark.usefixtures("quick_plots", "shared_programs")
 pq = pytest.importorskip("pyarrow.parquet")
 
 
-@pytest.fixture(scope="module")
-def source(tmp_path_factory):
-    """The directory of a run that kept its games."""
-    return train(config(tmp_path_factory.mktemp("runs") / "source")).directory
-
-
 def half_stored(directory, source, **changes):
     """Returns the settings of a run with stored games in half of its slots: two of the
     four in each of two lanes."""
-    settings = {"num_lanes": 2, "learn_from": (str(source),), "stored_fraction": 0.5}
+    settings = {"learn_from": (str(source),), "stored_fraction": 0.5}
     return config(directory, **settings | changes)
 
 
 @pytest.fixture(scope="module")
-def mixed(source, tmp_path_factory):
-    return train(half_stored(tmp_path_factory.mktemp("runs") / "mixed", source))
+def mixed(undisturbed, tmp_path_factory):
+    directory = tmp_path_factory.mktemp("runs") / "mixed"
+    return train(half_stored(directory, undisturbed.directory))
 
 
 class Made(NamedTuple):
@@ -58,10 +52,10 @@ class Made(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def made(source):
-    settings = half_stored("unused", source)
-    network, variables = first_network(0, GAME, settings.network)
-    algorithm = make_algorithm(settings, GAME, network, devices=jax.devices()[:1])
+def made(undisturbed):
+    settings = half_stored("unused", undisturbed.directory)
+    network, variables = untrained(GAME, settings.network)
+    algorithm = loop.make_algorithm(settings, GAME, network)
     return Made(settings, network, variables, algorithm)
 
 
@@ -73,6 +67,8 @@ class FirstChunk(NamedTuple):
     metrics: of the iteration.
     read: the stored part of the chunk.
     counts: its metrics.
+    sizes: numbers of compiled programs of self-play and of the insertion after each of
+        three iterations.
     """
 
     games: Games
@@ -80,24 +76,25 @@ class FirstChunk(NamedTuple):
     metrics: dict[str, Any]
     read: Trajectory
     counts: dict[str, Any]
+    sizes: list[tuple[int, int]]
 
 
 @pytest.fixture(scope="module")
 def first_chunk(made):
     settings, algorithm = made.settings, made.algorithm
     stored = StoredGames(settings, GAME, algorithm.lanes)
-    state, metrics = train_iteration(
-        algorithm, settings, algorithm.init(made.variables), 0.0, stored=stored
-    )
     _, read, counts = StoredGames(settings, GAME, algorithm.lanes).chunk(0)
+    state, found, sizes = algorithm.init(made.variables), None, []
+    for _ in range(3):
+        state, row = train_iteration(algorithm, settings, state, 0.0, stored=stored)
+        found = found or jax.device_get((state.games, state.replay.chunk, row))
+        sizes.append(
+            (algorithm.self_play._cache_size(), algorithm.insert._cache_size())
+        )
+    following, chunk, row = found
     num_moves = settings.self_play.moves_per_chunk
-    chunk = jax.tree.map(lambda leaf: leaf[:, :num_moves], state.replay.chunk)
-    return FirstChunk(state.games, chunk, metrics, read, counts)
-
-
-def rows(directory):
-    lines = (directory / "metrics.jsonl").read_text().splitlines()
-    return [json.loads(line) for line in lines]
+    chunk = jax.tree.map(lambda leaf: leaf[:, :num_moves], chunk)
+    return FirstChunk(following, chunk, row, jax.device_get(read), counts, sizes)
 
 
 @pytest.mark.parametrize(
@@ -109,6 +106,7 @@ def test_each_lane_gets_the_same_whole_number_of_stored_slots(
 ):
     settings = config(
         "unused",
+        num_lanes=8,
         learn_from=("elsewhere",),
         stored_fraction=fraction,
         self_play=SelfPlayConfig(num_games=num_games, moves_per_chunk=4),
@@ -116,7 +114,6 @@ def test_each_lane_gets_the_same_whole_number_of_stored_slots(
             config("unused").replay, capacity=1024, min_window=1024
         ),
     )
-    assert settings.num_lanes == 8
     assert settings.stored_slots == stored
     assert settings.played_slots == num_games - stored
 
@@ -158,14 +155,14 @@ def test_the_last_slots_of_each_lane_hold_the_stored_games(first_chunk):
 def test_the_first_slots_of_each_lane_hold_games_that_self_play_continues(first_chunk):
     assert first_chunk.games.moves.shape == (2, 2)
     last = jax.tree.map(lambda leaf: leaf[:, -1, :2], first_chunk.chunk)
-    step = jax.vmap(jax.vmap(GAME.step))
+    step = jax.jit(jax.vmap(jax.vmap(GAME.step)))
     after = step(last.state, last.action.astype(np.int32))
     goes_on = ~np.asarray(last.terminated)
     assert goes_on.any()
     for leaf, expected in zip(
         jax.tree.leaves(first_chunk.games.state), jax.tree.leaves(after), strict=True
     ):
-        np.testing.assert_array_equal(leaf[goes_on], expected[goes_on])
+        np.testing.assert_array_equal(leaf[goes_on], np.asarray(expected)[goes_on])
 
 
 def test_a_chunk_counts_the_finished_games_of_both_parts(first_chunk):
@@ -187,16 +184,8 @@ def test_a_chunk_without_its_stored_games_is_an_error(made):
         train_iteration(made.algorithm, made.settings, state, 0.0)
 
 
-def test_the_first_iteration_compiles_self_play_and_insertion_for_all(made):
-    algorithm, sizes = made.algorithm, []
-    stored = StoredGames(made.settings, GAME, algorithm.lanes)
-    state = algorithm.init(made.variables)
-    for _ in range(3):
-        state, _ = train_iteration(algorithm, made.settings, state, 0.0, stored=stored)
-        sizes.append(
-            (algorithm.self_play._cache_size(), algorithm.insert._cache_size())
-        )
-    assert sizes == sizes[:1] * 3
+def test_the_first_iteration_compiles_self_play_and_insertion_for_all(first_chunk):
+    assert first_chunk.sizes == first_chunk.sizes[:1] * 3
 
 
 def test_only_the_games_of_self_play_are_kept(mixed):
@@ -206,22 +195,20 @@ def test_only_the_games_of_self_play_are_kept(mixed):
 
 
 def test_a_run_reports_its_searches_and_all_positions(mixed):
-    *_, last = (row for row in rows(mixed.directory) if row["kind"] == "iteration")
+    *_, last = (row for row in metrics(mixed) if row["kind"] == "iteration")
     assert last["simulations"] == 2
     assert last["policy_loss"] > 0
     assert last["positions"] == 6 * 8 * 4
 
 
 def test_a_stopped_run_with_self_play_and_stored_games_goes_on_exactly(
-    mixed, source, tmp_path
+    mixed, undisturbed, tmp_path
 ):
-    for iteration in (2, 3):
-        with stopping_after(iteration):
-            train(half_stored(tmp_path / "run", source))
-    resumed = train(half_stored(tmp_path / "run", source))
-    jax.tree.map(
-        np.testing.assert_array_equal, resumed.player.variables, mixed.player.variables
-    )
+    settings = half_stored(tmp_path / "run", undisturbed.directory)
+    with stopping_after(3):
+        assert not train(settings).finished
+    resumed = train(settings)
+    assert_same_player(resumed, mixed)
     kept, expected = (
         pq.read_table(run.directory / GAMES).drop_columns("run").to_pydict()
         for run in (resumed, mixed)
@@ -229,15 +216,16 @@ def test_a_stopped_run_with_self_play_and_stored_games_goes_on_exactly(
     assert kept == expected
 
 
-def test_a_run_does_not_continue_with_another_fraction(mixed, source):
-    settings = half_stored(mixed.directory, source, stored_fraction=0.25)
+def test_a_run_does_not_continue_with_another_fraction(mixed, undisturbed):
+    settings = half_stored(mixed.directory, undisturbed.directory, stored_fraction=0.25)
     with pytest.raises(ValueError, match=r"stored_fraction was 0\.5, is 0\.25"):
         train(settings)
 
 
-def test_the_games_of_a_mixed_run_can_be_learned_from(mixed, tmp_path):
-    run = train(half_stored(tmp_path / "run", mixed.directory, iterations=2))
-    assert run.finished
+def test_the_games_of_a_mixed_run_can_be_learned_from(mixed, made):
+    settings = half_stored("unused", mixed.directory)
+    _, chunk, _ = StoredGames(settings, GAME, made.algorithm.lanes).chunk(0)
+    assert np.asarray(chunk.terminated).any()
 
 
 @pytest.mark.parametrize(("fraction", "slots"), [(0.5, 4), (0.25, 6), (1.0, None)])
@@ -257,7 +245,7 @@ def test_searches_need_memory_for_the_slots_of_self_play(made, fraction, slots):
         assert found is None
         return
     self_play = dataclasses.replace(made.settings.self_play, num_games=slots)
-    alone = config("unused", num_lanes=2, self_play=self_play)
+    alone = config("unused", self_play=self_play)
     assert found == search_bytes(alone)
 
 

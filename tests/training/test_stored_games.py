@@ -1,5 +1,4 @@
 import functools
-import json
 import re
 from typing import NamedTuple
 
@@ -7,12 +6,12 @@ import jax
 import numpy as np
 import pytest
 from data.game_rows import GAMES, rows_of
-from training.test_loop import config, stopping_after
+from training.tiny_runs import assert_same_player, config, metrics, stopping_after
 
 from azjax import games
 from azjax.data import read_games, stored_files
 from azjax.data.writer import GamesWriter
-from azjax.training import CheckpointConfig, Trajectory, train
+from azjax.training import Trajectory, train
 from azjax.training import stored_games as module
 from azjax.training.lanes import spread_lanes
 from azjax.training.stored_games import StoredGames
@@ -23,9 +22,16 @@ pytest.importorskip("pyarrow")
 
 
 @pytest.fixture(scope="module")
-def played(tmp_path_factory):
+def played(undisturbed):
     """The directory of a run that kept its games."""
-    return train(config(tmp_path_factory.mktemp("runs") / "played")).directory
+    return undisturbed.directory
+
+
+@pytest.fixture(scope="module")
+def learned(played, tmp_path_factory):
+    """A run that learns from these games only."""
+    directory = tmp_path_factory.mktemp("runs") / "learned"
+    return train(config(directory, learn_from=(str(played),)))
 
 
 def stored(source, **changes):
@@ -87,17 +93,10 @@ class Reading(NamedTuple):
 
 
 @pytest.fixture(scope="module")
-def long_reading(long_source, tmp_path_factory):
+def long_reading(long_source):
     """The reading of a run that plays in a quarter of its slots, and its settings."""
-    settings = config(
-        tmp_path_factory.mktemp("runs") / "run",
-        iterations=62,
-        num_lanes=2,
-        learn_from=(str(long_source[0]),),
-        stored_fraction=0.75,
-        checkpoint=CheckpointConfig(),
-    )
-    reading, waiting = Reading([], []), 0
+    directory, waiting = long_source[0], 0
+    reading = Reading([], [])
 
     def counted(files, game):
         nonlocal waiting
@@ -105,18 +104,15 @@ def long_reading(long_source, tmp_path_factory):
             waiting += len(games_of_file.rows.ply)
             yield games_of_file
 
-    def recorded(self, iteration, chunk=StoredGames.chunk):
-        nonlocal waiting
-        made = chunk(self, iteration)
-        waiting -= made[1].action.size
-        reading.chunks.append(jax.tree.map(by_slot, jax.device_get(made[1])))
-        reading.waiting.append(waiting)
-        return made
-
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(module, "read_games", counted)
-        patch.setattr(StoredGames, "chunk", recorded)
-        train(settings)
+        found = stored(directory, stored_fraction=0.75)
+        for number in range(62):
+            _, chunk, _ = found.chunk(number)
+            waiting -= chunk.action.size
+            reading.chunks.append(jax.tree.map(by_slot, jax.device_get(chunk)))
+            reading.waiting.append(waiting)
+    settings = config("unused", learn_from=(str(directory),), stored_fraction=0.75)
     return reading, settings
 
 
@@ -251,22 +247,16 @@ def test_games_without_an_end_are_not_enough(tmp_path):
         stored(tmp_path).chunk(0)
 
 
-def test_a_run_learns_from_stored_games_and_plays_none(played, tmp_path):
-    run = train(config(tmp_path / "run", learn_from=(str(played),)))
-    lines = (run.directory / "metrics.jsonl").read_text().splitlines()
-    rows = [json.loads(line) for line in lines]
+def test_a_run_learns_from_stored_games_and_plays_none(learned):
+    rows = metrics(learned)
     assert any(row.get("policy_loss") for row in rows)
     assert not any("simulations" in row for row in rows)
     assert rows[-1]["games"] > 0
-    assert not (run.directory / "games").exists()
+    assert not (learned.directory / "games").exists()
 
 
-def test_a_stopped_run_goes_on_exactly(played, tmp_path):
-    settings = {"learn_from": (str(played),)}
-    whole = train(config(tmp_path / "whole", **settings))
+def test_a_stopped_run_goes_on_exactly(played, learned, tmp_path):
+    settings = config(tmp_path / "run", learn_from=(str(played),))
     with stopping_after(3):
-        train(config(tmp_path / "run", **settings))
-    resumed = train(config(tmp_path / "run", **settings))
-    jax.tree.map(
-        np.testing.assert_array_equal, resumed.player.variables, whole.player.variables
-    )
+        assert not train(settings).finished
+    assert_same_player(train(settings), learned)

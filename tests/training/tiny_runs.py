@@ -1,0 +1,81 @@
+"""Small runs of AlphaZero, which share their programs; see `shared_programs`."""
+
+import contextlib
+import json
+import os
+import signal
+
+import jax
+import numpy as np
+import pytest
+
+from azjax.networks import DenseTrunkConfig, NetworkConfig
+from azjax.training import (
+    CheckpointConfig,
+    EvaluationConfig,
+    LearnerConfig,
+    ReplayConfig,
+    SelfPlayConfig,
+    TrainConfig,
+)
+from azjax.training.reporting import Reporter
+
+TINY_NETWORK = NetworkConfig(
+    trunk=DenseTrunkConfig(width=16, num_blocks=1, stem_channels=8, window=3)
+)
+
+
+def config(directory, **changes) -> TrainConfig:
+    """Returns the settings of a run of 6 iterations, of 32 positions each."""
+    settings = {
+        "game": "tic_tac_toe",
+        "iterations": 6,
+        "num_lanes": 2,
+        "run_dir": str(directory),
+        "network": TINY_NETWORK,
+        "self_play": SelfPlayConfig(
+            num_games=8, moves_per_chunk=4, num_simulations=(2,), temperature_moves=2
+        ),
+        "replay": ReplayConfig(capacity=128, min_window=104, min_positions=64),
+        "learner": LearnerConfig(batch_size=16, replay_ratio=1.0),
+        "evaluation": EvaluationConfig(
+            num_evaluations=2, num_positions=32, num_simulations=2, num_games=4
+        ),
+        "checkpoint": CheckpointConfig(every_minutes=0.0),
+    }
+    return TrainConfig(**settings | changes)
+
+
+@contextlib.contextmanager
+def stopping_after(iteration, number=signal.SIGTERM):
+    """Sends a signal to this process after a number of iterations."""
+
+    def report(self, row, original=Reporter.iteration):
+        original(self, row)
+        if row["iteration"] == iteration:
+            os.kill(os.getpid(), number)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(Reporter, "iteration", report)
+        yield
+
+
+def metrics(run):
+    lines = (run.directory / "metrics.jsonl").read_text().splitlines()
+    return [json.loads(line) for line in lines]
+
+
+def counted(run):
+    """Returns the metrics without the measured times."""
+    return [
+        {
+            name: value
+            for name, value in row.items()
+            if "seconds" not in name and name != "positions_per_second"
+        }
+        for row in metrics(run)
+    ]
+
+
+def assert_same_player(a, b):
+    jax.tree.map(np.testing.assert_array_equal, a.player.variables, b.player.variables)
