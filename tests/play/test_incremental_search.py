@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 
 from azjax import games, players
+from azjax.games.host import first_state, next_state
 from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.play.incremental_search import (
     MAX_STRENGTH,
@@ -22,6 +23,51 @@ from azjax.search import AlphaZeroConfig, GumbelConfig
 PLAN = SlicePlan(24, 7)
 WHOLE = 24  # simulations, in four slices; the last one is shorter
 NUM_SLICES = 4
+
+
+GAME = games.make("tic_tac_toe")
+
+
+def tiny_player(seed=0, width=4):
+    trunk = DenseTrunkConfig(width=width, num_blocks=1, stem_channels=4, window=1)
+    network, variables = first_network(seed, GAME, NetworkConfig(trunk=trunk))
+    return AlphaZeroPlayer(GAME, GumbelConfig(), WHOLE, network, variables)
+
+
+@pytest.fixture(scope="module")
+def player():
+    return tiny_player()
+
+
+@pytest.fixture(scope="module")
+def slices(player):
+    """A search in four slices, compiled for batches of 1 and 4."""
+    slices = IncrementalSearch(player, PLAN, first_state(GAME))
+    slices.compile(1)
+    slices.compile(4)
+    return slices
+
+
+@pytest.fixture(scope="module")
+def positions():
+    """Positions by the actions that lead to them."""
+    found = {}
+    for actions in [(), (4,), (4, 3), (4, 2, 3), (0, 6, 1, 5), (2, 3)]:
+        found[actions] = first_state(GAME)
+        for action in actions:
+            found[actions] = next_state(GAME, found[actions], action)
+    return found
+
+
+@pytest.fixture(scope="module")
+def found_alone(player, positions):
+    """Action and visits of an unsliced search with 24 simulations, by actions."""
+    analyze = jax.jit(lambda state: player.analyze(jax.random.key(0), state, None)[:2])
+    found = {}
+    for actions, state in positions.items():
+        choice, analysis = analyze(jax.tree.map(lambda leaf: leaf[None], state))
+        found[actions] = int(choice.action[0]), np.asarray(analysis.visits[0])
+    return found
 
 
 def batch(states, made, total=WHOLE):
@@ -44,7 +90,7 @@ def test_slices_build_the_same_tree_as_one_search(
     slices, player, positions, found_alone
 ):
     assert player.search.algorithm == "gumbel"
-    for actions, state in positions:
+    for actions, state in positions.items():
         decisions = search(slices, state)
         visits = [int(decision.analysis.visits.sum()) for decision in decisions]
         assert visits == [7, 14, 21, 24]
@@ -54,21 +100,21 @@ def test_slices_build_the_same_tree_as_one_search(
 
 
 def test_positions_searched_together_do_not_influence_each_other(
-    slices, positions, visits_alone
+    slices, positions, found_alone
 ):
-    together = positions[:4]
+    together = list(positions.items())[:4]
     trees, decisions = slices.empty_trees(4), []
     for number in range(NUM_SLICES):
         everyone = batch([state for _, state in together], [number] * 4)
         decisions, trees = slices.search(number, everyone, trees)
     for (actions, state), decision in zip(together, decisions, strict=True):
-        np.testing.assert_array_equal(decision.analysis.visits, visits_alone[actions])
+        np.testing.assert_array_equal(decision.analysis.visits, found_alone[actions][1])
         (alone,), _ = slices.search(0, batch([state], [0]), slices.empty_trees(1))
         assert decision.draw == pytest.approx(alone.draw, abs=1e-5)
 
 
 def test_a_new_search_does_not_reuse_the_previous_tree(slices, positions):
-    (_, state), other = positions[1], positions[4][1]
+    state, other = positions[(4,)], positions[(0, 6, 1, 5)]
     trees = slices.empty_trees(4)
     _, trees = slices.search(0, batch([state] * 4, [0] * 4), trees)
     # Same position, same row: the tree of the previous client is not used.
@@ -78,9 +124,9 @@ def test_a_new_search_does_not_reuse_the_previous_tree(slices, positions):
     assert visits == [7, 14, 7, 14]
 
 
-def test_trees_move_with_their_positions(slices, positions, visits_alone):
-    states = dict(positions)
-    first, second, third = (3,), (3, 3), (0, 6, 1, 5)
+def test_trees_move_with_their_positions(slices, positions, found_alone):
+    states = positions
+    first, second, third = (4,), (4, 3), (0, 6, 1, 5)
     trees = slices.empty_trees(4)
     everyone = [states[first], states[second], states[third], states[first]]
     for number in range(2):
@@ -91,48 +137,53 @@ def test_trees_move_with_their_positions(slices, positions, visits_alone):
         (decision,), trees = slices.search(
             number, batch([states[third]], [number]), trees
         )
-    np.testing.assert_array_equal(decision.analysis.visits, visits_alone[third])
+    np.testing.assert_array_equal(decision.analysis.visits, found_alone[third][1])
 
 
-def test_a_batch_can_grow(slices, positions, visits_alone):
-    states = dict(positions)
+def test_a_batch_can_grow(slices, positions, found_alone):
+    first, other = positions[(4,)], positions[(4, 3)]
     trees = slices.empty_trees(1)
     for number in range(2):
-        one = batch([states[(3,)]], [number])
+        one = batch([first], [number])
         _, trees = slices.search(number, one, trees)
     trees = slices.rearranged(trees, np.array([0, 1, 1, 1], np.int32))
     for number in range(2, 4):
-        four = [states[(3,)], states[(3, 3)], states[(3, 3)], states[(3, 3)]]
+        four = [first, other, other, other]
         made = [number] + [number - 2] * 3
         decisions, trees = slices.search(number, batch(four, made), trees)
-    np.testing.assert_array_equal(decisions[0].analysis.visits, visits_alone[(3,)])
+    np.testing.assert_array_equal(decisions[0].analysis.visits, found_alone[(4,)][1])
     assert decisions[1].analysis.visits.sum() == 2 * PLAN.per_slice
 
 
-def test_slices_of_random_playouts_add_up(connect_four, positions):
-    slices = IncrementalSearch(
-        players.load("mcts:400", connect_four), PLAN, connect_four.init()
-    )
+def test_slices_of_random_playouts_add_up():
+    state = first_state(GAME)
+    slices = IncrementalSearch(players.load("mcts:400", GAME), PLAN, state)
     slices.compile(1)
-    decisions = search(slices, positions[0][1], total=10)
+    decisions = search(slices, state, total=10)
     assert [int(decision.analysis.visits.sum()) for decision in decisions] == [7, 10]
 
 
-def test_a_player_without_search_needs_no_tree(connect_four, positions):
-    slices = IncrementalSearch(
-        players.load("greedy", connect_four), None, connect_four.init()
+def test_players_without_search_need_no_tree_and_do_not_replace_each_other(
+    connect_four,
+):
+    state = first_state(connect_four)
+    for column in (3, 0, 3, 0, 3):  # greedy has only one answer
+        state = next_state(connect_four, state, column)
+    random, greedy = (
+        IncrementalSearch(players.load_compiled(name, connect_four), None, state)
+        for name in ("random", "greedy")
     )
-    slices.compile(1)
-    assert slices.empty_trees(1) is None
-    assert slices.bytes(1) == 0
-    # Three discs are adjacent: a fourth one wins.
-    step = jax.jit(connect_four.step)
-    state = connect_four.init()
-    for action in (1, 1, 2, 2, 3, 3):
-        state = step(state, np.int32(action))
-    (decision,), _ = slices.search(0, batch([state], [0]), None)
-    assert decision.action in (0, 4)
-    assert decision.analysis is None
+    assert not random.fits(players.load_compiled("greedy", connect_four))
+    decisions = []
+    for slices in (random, greedy):
+        slices.compile(1)
+        assert slices.empty_trees(1) is None
+        assert slices.bytes(1) == 0
+        (decision,), _ = slices.search(0, batch([state], [0]), None)
+        decisions.append(decision)
+    assert [np.count_nonzero(decision.policy) for decision in decisions] == [7, 1]
+    assert [decision.analysis for decision in decisions] == [None, None]
+    assert decisions[1].action == 3
 
 
 def test_every_strength_has_a_plan_with_room_for_it():
@@ -159,38 +210,14 @@ def test_the_text_of_a_search_names_differences_from_the_arena(player):
 
 
 @pytest.mark.slow
-def test_a_player_of_the_same_shapes_replaces_another(connect_four):
-    game = games.make("tic_tac_toe")
-
-    def made(seed, width):
-        config = NetworkConfig(trunk=DenseTrunkConfig(width=width, num_blocks=1))
-        network, variables = first_network(seed, game, config)
-        return AlphaZeroPlayer(game, GumbelConfig(), 10, network, variables)
-
-    slices = IncrementalSearch(made(0, 8), PLAN, game.init())
-    assert slices.fits(made(1, 8))
-    assert not slices.fits(made(1, 16))
-    assert not slices.fits(players.load("mcts:400", game))
+def test_a_player_of_the_same_shapes_replaces_another():
+    state = first_state(GAME)
+    slices = IncrementalSearch(tiny_player(0), PLAN, state)
+    assert slices.fits(tiny_player(1))
+    assert not slices.fits(tiny_player(1, width=16))
+    assert not slices.fits(players.load("mcts:400", GAME))
     slices.compile(1)
-    state = jax.tree.map(np.asarray, game.init())
     (before,), _ = slices.search(0, batch([state], [0]), slices.empty_trees(1))
-    slices.replace_player(made(1, 8))
+    slices.replace_player(tiny_player(1))
     (after,), _ = slices.search(0, batch([state], [0]), slices.empty_trees(1))
     assert before.value != after.value
-
-
-def test_players_of_two_kinds_do_not_replace_each_other(connect_four):
-    state = connect_four.init()
-    for column in (3, 0, 3, 0, 3):  # greedy has only one answer
-        state = connect_four.step(state, np.int32(column))
-    random, greedy = (
-        IncrementalSearch(players.load_compiled(name, connect_four), None, state)
-        for name in ("random", "greedy")
-    )
-    assert not random.fits(players.load_compiled("greedy", connect_four))
-    policies = []
-    for slices in (random, greedy):
-        slices.compile(1)
-        (decision,), _ = slices.search(0, batch([state], [0]), None)
-        policies.append(np.count_nonzero(decision.policy))
-    assert policies == [7, 1]

@@ -283,5 +283,6 @@ def test_two_persons_share_a_board():
 def test_quit_only_sets_a_flag(session, opponent):
     session.do("quit")
     assert session.is_left
+    assert not opponent.sessions[0].is_closed
     session.close()
     assert opponent.sessions[0].is_closed

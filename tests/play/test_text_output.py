@@ -1,4 +1,5 @@
 import numpy as np
+import pytest
 
 from azjax import games, players
 from azjax.games.host import first_state, next_state
@@ -34,23 +35,27 @@ def test_without_a_search_there_is_no_line_and_no_visits():
 
 
 def test_the_line_is_written_in_the_games_notation():
-    game = games.make("chess")
-    state = first_state(game)
-    first = game.text_to_action(state, "e2e4")
-    after = next_state(game, state, first)
-    second = game.text_to_action(after, "e7e5")
-    moves = np.int32([first, second, *[-1] * 14])
-    nothing = np.zeros(game.num_actions)
+    game = games.make("hex:3")
+    moves = np.int32([game.text_to_action(first_state(game), "b2"), 0, *[-1] * 14])
+    nothing = np.zeros(9)
     analysis = Analysis(nothing, nothing.astype(int), nothing, moves)
-    found = expected_line(game, state, MoveDecision(first, None, 0.0, analysis))
-    assert found == ["e2e4", "e7e5"]
+    decision = MoveDecision(int(moves[0]), None, 0.0, analysis)
+    assert expected_line(game, first_state(game), decision) == ["b2", "a1"]
 
 
-def test_the_analysis_of_a_search_has_all_columns():
-    player = players.load("mcts:8", GAME)
+def test_an_analysis_has_all_columns():
+    lines = list(analysis_lines(GAME, FIRST, decision(4, [1, 0, 0, 0, 5, 0, 0, 0, 2])))
+    assert "for the crosses (1 a win, -1 a loss)" in lines[0]
+    assert lines[1].split() == ["move", "prior", "visits", "value"]
+    assert lines[2].split() == ["b2", "60.0%", "5", "+0.50"]
+    assert lines[-1].startswith("expects: b2 a3 c1")
+
+
+@pytest.mark.slow
+def test_the_analysis_of_a_shipped_player_has_all_columns():
+    player = players.load("alphazero:pretrained?simulations=32", GAME)
     found = players.start_session(player, GAME, 0).choose(FIRST, [])
     lines = list(analysis_lines(GAME, FIRST, found))
-    assert "for the crosses (1 a win, -1 a loss)" in lines[0]
     assert lines[1].split() == ["move", "prior", "visits", "value"]
     assert lines[2].split()[0] == GAME.action_to_text(FIRST, found.action)
     assert lines[-1].startswith("expects: ")
