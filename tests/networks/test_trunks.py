@@ -70,21 +70,17 @@ def set_ones(variable: nnx.Param) -> None:
 # Tests make their modules in `jax.jit`, so that one program computes everything.
 
 
-@pytest.mark.parametrize("num_blocks", [0, 1, 3])
-def test_the_conv_trunk_keeps_the_board(num_blocks):
-    features = jax.eval_shape(
-        lambda: conv_trunk(num_blocks, global_pooling=True)(observations())
-    )
-    assert features.shape == (2, 3, 4, 5)
+@pytest.mark.parametrize("num_blocks", [0, 3])
+def test_the_conv_trunk_keeps_the_board_and_the_dense_trunk_makes_a_vector(num_blocks):
+    def make(x):
+        half = conv_trunk(num_blocks, global_pooling=True, dtype=jnp.bfloat16)
+        dense = [dense_trunk(num_blocks, input_skip=skip) for skip in (False, True)]
+        return [trunk(x) for trunk in (half, *dense)]
 
-
-@pytest.mark.parametrize("input_skip", [False, True])
-@pytest.mark.parametrize("num_blocks", [0, 2])
-def test_the_dense_trunk_makes_a_vector(num_blocks, input_skip):
-    features = jax.eval_shape(
-        lambda: dense_trunk(num_blocks, input_skip=input_skip)(observations())
-    )
-    assert features.shape == (2, 6)
+    board, *vectors = jax.eval_shape(make, observations())
+    assert board.shape == (2, 3, 4, 5)
+    assert board.dtype == jnp.bfloat16  # in which it computes
+    assert [each.shape for each in vectors] == [(2, 6)] * 2
 
 
 def test_the_dense_layers_get_the_cells_beside_the_windows():
@@ -193,11 +189,6 @@ def test_the_windows_of_a_dense_trunk_cover_the_board():
         assert (windows > 0).all()
 
 
-def test_a_bfloat16_convolutional_trunk_computes_in_bfloat16():
-    features = jax.eval_shape(lambda: conv_trunk(dtype=jnp.bfloat16)(observations()))
-    assert features.dtype == jnp.bfloat16
-
-
 @pytest.mark.parametrize(("dtype", "name"), [("float32", "f32"), ("bfloat16", "bf16")])
 def test_a_dense_trunk_multiplies_in_its_dtype_and_returns_float32(dtype, name):
     @jax.jit
@@ -304,10 +295,7 @@ def test_the_settings_of_a_trunk_survive_json(config):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        (
-            {"name": "tower"},
-            "unknown trunk 'tower'; known trunks are conv, dense, sum; ",
-        ),
+        ({"name": "tower"}, "trunk 'tower'; known trunks are conv, dense, sum; "),
         ({"name": "sun"}, "did you mean sum"),
         ({}, "unknown trunk 'None'"),
         ({"name": ["conv"]}, "unknown trunk"),
@@ -326,17 +314,9 @@ def test_unknown_trunks_raise(content, message):
 @pytest.mark.parametrize(
     ("kind", "settings", "message"),
     [
-        (
-            ConvTrunkConfig,
-            {"num_blocks": -1},
-            "trunk.num_blocks must be an int",
-        ),
+        (ConvTrunkConfig, {"num_blocks": -1}, "trunk.num_blocks must be an int"),
         (ConvTrunkConfig, {"channels": 0}, "trunk.channels must be .* 1 to 2048: 0"),
-        (
-            ConvTrunkConfig,
-            {"global_pooling": 1},
-            "global_pooling must be True or False",
-        ),
+        (ConvTrunkConfig, {"global_pooling": 1}, "pooling must be True or False"),
         (DenseTrunkConfig, {"window": 0}, "trunk.window must be .* 1 to 64: 0"),
         (DenseTrunkConfig, {"width": True}, "trunk.width must be an int"),
     ],

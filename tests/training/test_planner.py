@@ -22,22 +22,10 @@ def add_compiling(planner, seconds):
     planner.add_iteration(row(seconds))
 
 
-def planned(
-    planner,
-    plan=None,
-    *,
-    iteration=3,
-    seconds=100.0,
-    evaluations=0,
-    has_evaluated=False,
-):
-    return planner.replanned(
-        plan or new_plan(LENGTH),
-        iteration,
-        seconds,
-        evaluations,
-        has_evaluated=has_evaluated,
-    )
+def planned(planner, plan=None, *, iteration=3, seconds=100.0, evaluations=0, **rest):
+    plan = plan or new_plan(LENGTH)
+    settings = {"has_evaluated": False} | rest
+    return planner.replanned(plan, iteration, seconds, evaluations, **settings)
 
 
 def run(planner, seconds_of, *, evaluation_seconds=0.0, num_evaluations=0):
@@ -132,18 +120,16 @@ def test_the_run_is_replanned_when_iterations_take_another_time(seconds, number)
 
 
 def test_a_run_whose_iterations_become_slower_reaches_its_end_step_by_step():
-    seconds, shares, plan, lines = run(
-        planner(0), lambda iteration: 2.0 if iteration < 50 else 12.0
-    )
+    found = run(planner(0), lambda iteration: 2.0 if iteration < 50 else 12.0)
+    seconds, shares, plan, lines = found
     assert 590 < seconds < 620
     assert max(after - before for before, after in pairwise(shares)) < 0.1
     assert f"{plan.end} iterations" in lines[-1]
 
 
 def test_a_run_of_fast_and_slow_iterations_is_seldom_replanned():
-    seconds, _, plan, lines = run(
-        planner(0), lambda iteration: 1.0 if iteration % 2 else 10.0
-    )
+    found = run(planner(0), lambda iteration: 1.0 if iteration % 2 else 10.0)
+    seconds, _, plan, lines = found
     assert 590 < seconds < 620
     assert len(plan.entries) < 20
     assert len(lines) < 5
@@ -190,14 +176,10 @@ def test_the_run_is_replanned_after_half_of_the_remaining_time():
     assert planned(clock, plan, iteration=12, seconds=500.0) == plan
 
 
-def test_iterations_without_updates_are_not_used_for_planning():
+def test_a_phase_is_compiled_once_and_iterations_without_updates_are_not_used():
     clock = planner()
     clock.add_iteration(row(5.0, loss=None))
     assert planned(clock).end is None
-
-
-def test_a_phase_is_compiled_once():
-    clock = planner()
     for _ in range(2):
         clock.enter("self-play")
         clock.add_iteration(row(5.0))
@@ -226,12 +208,6 @@ def test_an_iteration_remains_while_there_is_time():
     assert planned(clock, seconds=599.0).end == 4
 
 
-def test_an_unchanged_plan_is_not_printed():
-    plan = new_plan(LENGTH)
-    assert plan_text(plan, plan.ending(0, 0), 8192) == ""
-    assert plan_text(plan.ending(0, 9), plan.ending(0, 9).ending(4, 4), 8192) == ""
-
-
 def test_a_late_plan_is_reported_once():
     late = new_plan(LENGTH).at(1, 0.1)
     text = plan_text(new_plan(LENGTH), late, 8192)
@@ -250,7 +226,8 @@ def test_the_first_plan_is_printed_with_positions_and_a_warning():
 
 def test_only_large_changes_of_the_plan_are_printed():
     plan = new_plan(LENGTH)
-    assert plan_text(plan, plan, 8192) == ""
-    planned = plan.ending(0, 500)
-    assert plan_text(planned, planned.ending(9, 450), 8192) == ""
+    planned, soon = plan.ending(0, 500), plan.ending(0, 9)
+    small = [(plan, plan), (plan, plan.ending(0, 0)), (soon, soon.ending(4, 4))]
+    for before, after in [*small, (planned, planned.ending(9, 450))]:
+        assert plan_text(before, after, 8192) == ""
     assert "planned: 300" in plan_text(planned, planned.ending(9, 300), 8192)

@@ -107,12 +107,15 @@ def play(*slots):
     return jax.tree.map(lambda *leaves: np.stack(leaves, axis=1), *columns)
 
 
-def filled(num_chunks, moves):
+@functools.cache
+def filled(num_chunks):
+    """Returns a replay with the first chunks of 18 moves in two slots.
+
+    The slots have games of 5 + 5 + 5 + 3 and of 9 + 9 moves.
+    """
+    moves = play([FIRST_WINS] * 3 + [FIRST_WINS[:3]], [DRAWN] * 2)
     replay = room(
-        num_chunks=NUM_CHUNKS,
-        moves_per_chunk=T,
-        num_games=B,
-        policy_entries=9,
+        num_chunks=NUM_CHUNKS, moves_per_chunk=T, num_games=B, policy_entries=9
     )
     for chunk in range(num_chunks):
         part = jax.tree.map(lambda leaf: leaf[chunk * T : (chunk + 1) * T], moves)  # noqa: B023
@@ -120,81 +123,56 @@ def filled(num_chunks, moves):
     return replay
 
 
-def eligible_positions(index):
-    """Returns the rows and slots of all eligible positions."""
-    size = int(index.size)
-    positions = jax.device_get(locate_all(index, np.arange(CAPACITY * B)))
-    row, slot = (each[:size] for each in positions)
-    assert len(set(zip(row.tolist(), slot.tolist(), strict=True))) == len(row)
-    return row, slot
-
-
-def eligible(replay, num_chunks, window=CAPACITY, td_lambda=1.0, horizon=9):
-    """Returns the numbers of the eligible moves in each slot, and the index."""
-    _, index, _ = index_of(
-        replay,
+@functools.cache
+def indexed(num_chunks, window=CAPACITY, td_lambda=1.0, horizon=9, finds_ends=False):
+    return index_of(
+        filled(num_chunks),
         np.int32(num_chunks * T),
         np.int32(window),
         td_lambda=td_lambda,
         horizon=horizon,
-    )
-    row, game = eligible_positions(index)
-    moves = np.rint(100 * np.asarray(replay.chunk.value)[row, game]).astype(int)
-    return [sorted(moves[game == slot].tolist()) for slot in range(B)], index
+        finds_ends=finds_ends,
+    )[1]
 
 
-@pytest.fixture(scope="module")
-def moves():
-    """Returns 18 moves in two slots: 5 + 5 + 5 + 3 and 9 + 9."""
-    return play([FIRST_WINS] * 3 + [FIRST_WINS[:3]], [DRAWN] * 2)
+def eligible(num_chunks, **settings):
+    """Returns the numbers of the eligible moves in each slot."""
+    index = indexed(num_chunks, **settings)
+    positions = jax.device_get(locate_all(index, np.arange(CAPACITY * B)))
+    row, game = (each[: int(index.size)] for each in positions)
+    assert len(set(zip(row.tolist(), game.tolist(), strict=True))) == len(row)
+    value = np.asarray(filled(num_chunks).chunk.value)
+    moves = np.rint(100 * value[row, game]).astype(int)
+    return [sorted(moves[game == slot].tolist()) for slot in range(B)]
 
 
-def test_nothing_is_eligible_before_a_game_has_ended(moves):
-    numbers, index = eligible(filled(1, moves), 1)
-    assert numbers == [[], []]
-    assert index.size == 0
+def test_only_finished_games_are_eligible_with_a_long_horizon():
+    assert eligible(1) == [[], []]
+    assert indexed(1).size == 0
+    assert eligible(2) == [[0, 1, 2, 3, 4], []]
+    assert eligible(3) == [list(range(5)), list(range(9))]
 
 
-def test_only_finished_games_are_eligible_with_a_long_horizon(moves):
-    numbers, _ = eligible(filled(2, moves), 2)
-    assert numbers == [[0, 1, 2, 3, 4], []]
-    numbers, _ = eligible(filled(3, moves), 3)
-    assert numbers == [list(range(5)), list(range(9))]
-
-
-def test_the_newest_chunk_overwrites_the_oldest(moves):
-    replay = filled(6, moves)
-    held = np.rint(100 * replay.chunk.value[:, 0]).astype(int)
+def test_the_newest_chunk_overwrites_the_oldest():
+    held = np.rint(100 * np.asarray(filled(6).chunk.value)[:, 0]).astype(int)
     assert held.tolist() == [12, 13, 14, 15, 16, 17, 6, 7, 8, 9, 10, 11]
-    numbers, _ = eligible(replay, 6)
-    assert numbers == [list(range(6, 15)), list(range(6, 18))]
+    assert eligible(6) == [list(range(6, 15)), list(range(6, 18))]
+    # In a window, only its moves.
+    assert eligible(6, window=5) == [[13, 14], [13, 14, 15, 16, 17]]
 
 
-def test_only_moves_in_the_window_are_eligible(moves):
-    numbers, _ = eligible(filled(6, moves), 6, window=5)
-    assert numbers == [[13, 14], [13, 14, 15, 16, 17]]
-
-
-def test_a_game_that_spans_chunks_gets_its_later_result(moves):
-    _, index = eligible(filled(3, moves), 3)
-    result = np.asarray(index.value_target)
+def test_a_game_that_spans_chunks_gets_its_later_result():
     win, tie, loss = np.eye(3)
+    result = np.asarray(indexed(3).value_target)
     np.testing.assert_array_equal(result[:5, 0], [win, loss, win, loss, win])
     np.testing.assert_array_equal(result[:9, 1], [tie] * 9)
-
-
-def test_results_are_found_across_the_end_of_the_ring(moves):
-    _, index = eligible(filled(6, moves), 6)
-    result = np.asarray(index.value_target)
-    win, _, loss = np.eye(3)
     # Moves 10 to 14 are a game; its last three are at the beginning of the ring.
+    result = np.asarray(indexed(6).value_target)
     np.testing.assert_array_equal(result[[10, 11, 0, 1, 2], 0], [win, loss] * 2 + [win])
 
 
 @pytest.mark.parametrize("oldest", [0, 3, 7])
-def test_a_position_is_eligible_after_horizon_moves_of_its_game(
-    oldest,
-):
+def test_a_position_is_eligible_after_horizon_moves_of_its_game(oldest):
     """The ring starts at any row; moves of the next game do not count."""
     empty = room(num_chunks=8, moves_per_chunk=1, num_games=2, policy_entries=9)
     terminated = np.zeros((8, 2), bool)
@@ -360,9 +338,7 @@ def small(window, td_lambda, moves_per_chunk=4):
 
 
 @pytest.mark.parametrize("td_lambda", [0.0, 0.2, 1.0])
-def test_the_smallest_allowed_window_keeps_positions_until_they_are_eligible(
-    td_lambda,
-):
+def test_the_smallest_allowed_window_keeps_positions_until_they_are_eligible(td_lambda):
     moves = horizon(td_lambda, 9)
     config = small(4 + moves, td_lambda)
     _, since, _, _ = play_script(config, 9, 20)
@@ -395,62 +371,50 @@ def test_a_chess_position_takes_less_than_350_bytes_with_its_index():
     assert tree_bytes((replay, index)) < 350
 
 
-def test_samples_are_played_positions_under_symmetries(moves):
-    replay = filled(6, moves)
-    _, index = eligible(replay, 6)
-    batch = draw(GAME, replay, index, jax.random.key(0), 64)
+def test_samples_are_played_positions_under_symmetries():
+    batch = jax.device_get(draw(GAME, filled(6), indexed(6), jax.random.key(0), 64))
     assert batch.observation.shape == (64, 3, 3, 2)
     empty = batch.observation.sum(axis=-1).reshape(64, 9) == 0
     # In tic-tac-toe the empty cells are the legal actions, under every symmetry.
     np.testing.assert_array_equal(batch.legal_action_mask, empty)
     chosen = batch.targets.policy.argmax(axis=-1)
-    assert np.take_along_axis(np.asarray(empty), np.asarray(chosen)[:, None], 1).all()
+    assert np.take_along_axis(empty, chosen[:, None], 1).all()
     np.testing.assert_array_equal(batch.targets.policy.sum(axis=-1), np.ones(64))
-    assert batch.targets.policy.dtype == jnp.float32
-
-
-def test_sparse_policies_are_sampled_like_dense_ones(moves):
-    replay = filled(6, moves)
-    _, index = eligible(replay, 6)
-    dense = replay.chunk.policy.probability.astype(jnp.float32)
+    assert batch.targets.policy.dtype == np.float32
+    # Sparse policies are sampled like dense ones.
+    dense = filled(6).chunk.policy.probability.astype(np.float32)
     sparse, _ = jax.jit(store_policy, static_argnums=1)(dense, 2)
     assert sparse.action is not None
-    other = replay.replace(chunk=replay.chunk._replace(policy=sparse))
-    batches = [
-        draw(GAME, each, index, jax.random.key(0), 64) for each in (replay, other)
-    ]
-    jax.tree.map(np.testing.assert_array_equal, *batches)
+    other = filled(6).replace(chunk=filled(6).chunk._replace(policy=sparse))
+    again = draw(GAME, other, indexed(6), jax.random.key(0), 64)
+    jax.tree.map(np.testing.assert_array_equal, batch, again)
 
 
 @pytest.fixture(scope="module")
-def one_position(moves):
+def one_position():
     """Returns a replay, an index with one eligible position, and its images."""
-    replay = filled(6, moves)
-    _, index = eligible(replay, 6)
-    only = index._replace(first=np.int32(9), lengths=np.int32([1, 0]))
-    state = jax.tree.map(lambda leaf: np.asarray(leaf)[9, 0], replay.chunk.state)
-    all_images = jax.jit(
-        lambda seen: [symmetry.observation(seen) for symmetry in GAME.symmetries]
-    )
-    images = as_bytes(all_images(jax.jit(GAME.observe)(state)))
-    return replay, only, set(images)
+    only = indexed(6)._replace(first=np.int32(9), lengths=np.int32([1, 0]))
+    state = jax.tree.map(lambda leaf: np.asarray(leaf)[9, 0], filled(6).chunk.state)
+    images = jax.jit(
+        lambda state: [
+            each.observation(GAME.observe(state)) for each in GAME.symmetries
+        ]
+    )(state)
+    return filled(6), only, set(as_bytes(images))
 
 
 def as_bytes(observations):
     return [np.asarray(seen).tobytes() for seen in observations]
 
 
-def test_every_symmetry_of_a_position_is_sampled(one_position):
+def test_every_symmetry_of_a_position_is_sampled_in_small_batches_too(one_position):
     replay, only, images = one_position
     batch = draw(GAME, replay, only, jax.random.key(0), 64)
     assert set(as_bytes(batch.observation)) == images
-
-
-def test_small_batches_use_all_symmetries(one_position):
-    replay, only, images = one_position
     seen = set()
     for seed in range(40):
         batch = draw(GAME, replay, only, jax.random.key(seed), 3)
+        assert {len(leaf) for leaf in jax.tree.leaves(batch)} == {3}
         seen |= set(as_bytes(batch.observation))
     assert seen == images
 
@@ -463,81 +427,57 @@ def test_a_small_batch_needs_a_key(one_position):
         jax.eval_shape(functools.partial(make_batch, GAME), replay, only, sample)
 
 
-def test_only_eligible_positions_are_sampled(moves):
-    replay = filled(2, moves)
-    _, index = eligible(replay, 2)
-    batch = draw(GAME, replay, index, jax.random.key(1), 64)
+def test_only_eligible_positions_are_sampled():
+    batch = draw(GAME, filled(2), indexed(2), jax.random.key(1), 64)
     win_or_loss = np.asarray(batch.targets.value)[:, [0, 2]].sum(axis=-1)
     np.testing.assert_array_equal(win_or_loss, np.ones(64))
 
 
-def test_batch_sizes_need_not_be_multiples_of_the_symmetries(moves):
-    replay = filled(2, moves)
-    _, index = eligible(replay, 2)
-    batch = draw(GAME, replay, index, jax.random.key(0), 3)
-    assert {len(leaf) for leaf in jax.tree.leaves(batch)} == {3}
-
-
-def test_auxiliary_targets_use_the_final_position_and_the_same_symmetry(
-    moves,
-):
+def test_auxiliary_targets_use_the_final_position_and_the_same_symmetry():
     """The target is the final board, seen by the player to move."""
+
+    def target(state, final_state):
+        board, mover = GAME.board(final_state), state.current_player
+        seen = jnp.stack([board == mover, board == 1 - mover], axis=-1)
+        return seen / final_state.terminated  # NaN without a final position
+
     head = AuxiliaryHead(
         name="end",
         make=lambda shape, rngs: nnx.Linear(shape[0], 9, rngs=rngs),
-        target=lambda state, final_state: (
-            jnp.stack(
-                [
-                    GAME.board(final_state) == state.current_player,
-                    GAME.board(final_state) == 1 - state.current_player,
-                ],
-                axis=-1,
-            )
-            / final_state.terminated
-        ),  # NaN without a final position
+        target=target,
         loss=lambda outputs, targets: (outputs - targets).mean(axis=-1),
         transform=lambda symmetry, targets: symmetry.observation(targets),
     )
-    replay = filled(6, moves)
     # With this short horizon, moves of games in progress can also be sampled.
-    _, index, _ = index_of(
-        replay,
-        np.int32(18),
-        np.int32(CAPACITY),
-        td_lambda=0.5,
-        horizon=1,
-        finds_ends=True,
+    index = indexed(6, td_lambda=0.5, horizon=1, finds_ends=True)
+    batch = jax.device_get(
+        draw(GAME, filled(6), index, jax.random.key(0), 64, auxiliary=(head,))
     )
-    batch = draw(GAME, replay, index, jax.random.key(0), 64, auxiliary=(head,))
-    batch = jax.device_get(batch)
-    end, now = np.asarray(batch.targets.auxiliary["end"]), np.asarray(batch.observation)
-    ended = np.asarray(batch.has_ended)
+    end, now, ended = batch.targets.auxiliary["end"], batch.observation, batch.has_ended
     assert 0 < ended.sum() < 64
     assert (end[~ended] == 0).all()
-    value = np.asarray(replay.chunk.value)[batch.sample.row, batch.sample.slot]
-    number = np.rint(100 * value)
+    value = np.asarray(filled(6).chunk.value)[batch.sample.row, batch.sample.slot]
     # In slot 0 the fourth game, from move 15 on, is in progress; in slot 1 no game is.
-    np.testing.assert_array_equal(ended, (number < 15) | (batch.sample.slot == 1))
+    in_progress = (np.rint(100 * value) >= 15) & (batch.sample.slot == 0)
+    np.testing.assert_array_equal(ended, ~in_progress)
     # Marks are never removed.
     assert (end[ended] >= now[ended]).all()
     stones = end[ended].sum(axis=(1, 2, 3))
     assert stones.tolist() == np.where(batch.sample.slot[ended] == 0, 5, 9).tolist()
 
 
-def test_value_targets_of_another_shape_are_refused(moves):
+def test_value_targets_of_another_shape_are_refused():
     swapped = ValueTarget(lambda moves: jnp.zeros((*moves.reward.T.shape, 3)), 1)
     with pytest.raises(ValueError, match=r"must return \(12, 2, 3\).*\(2, 12, 3\)"):
         jax.eval_shape(
             functools.partial(make_index, value_target=swapped),
-            filled(1, moves),
+            filled(1),
             np.int32(3),
             np.int32(3),
         )
 
 
-def test_auxiliary_heads_need_an_index_with_ends(moves):
-    replay = filled(6, moves)
-    _, index = eligible(replay, 6)
+def test_auxiliary_heads_need_an_index_with_ends():
     head = AuxiliaryHead("end", nnx.Linear, lambda *_: 0, lambda *_: 0)
     with pytest.raises(ValueError, match="finds_ends=True"):
-        draw(GAME, replay, index, jax.random.key(0), 4, auxiliary=(head,))
+        draw(GAME, filled(6), indexed(6), jax.random.key(0), 4, auxiliary=(head,))
