@@ -280,7 +280,7 @@ def test_a_signal_restores_the_terminal(terminal, number):
 
 @pytest.mark.slow
 def test_an_interrupt_does_not_wait_for_a_compiled_search(terminal):
-    opponent = "mcts:1000000"
+    opponent = "alphazero:pretrained?simulations=100000"
     terminal.start(*GAME, opponent, "--second")
     terminal.wait_for("is thinking")
     terminal.type("\x03")
