@@ -7,9 +7,13 @@ import threading
 import jax
 import numpy as np
 import pytest
+from untrained import untrained
 
-from azjax import games, players
+from azjax import games
+from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.play.incremental_search import IncrementalSearch, SlicePlan
+from azjax.players import AlphaZeroPlayer
+from azjax.search import GumbelConfig
 
 TIMEOUT = 30_000  # ms; the machine can be loaded
 YOURS = "#board[data-turn=user]"
@@ -153,7 +157,10 @@ def open_page(browser, tabs):
 
 @pytest.fixture(scope="session")
 def player(connect_four):
-    return players.load("alphazero:pretrained", connect_four)
+    """A player with a tiny network, which compiles quickly."""
+    trunk = DenseTrunkConfig(width=4, num_blocks=1, stem_channels=4, window=1)
+    network, variables = untrained(connect_four, NetworkConfig(trunk=trunk))
+    return AlphaZeroPlayer(connect_four, GumbelConfig(), 24, network, variables)
 
 
 @pytest.fixture(scope="session")

@@ -17,7 +17,7 @@ from azjax.games import Game, State
 from azjax.play import notebook
 from azjax.players import Choice
 
-PATIENCE = 300.0  # seconds; the machine can be loaded
+PATIENCE = 30.0  # seconds; the machine can be loaded
 YOURS = "#board[data-turn=user]"
 OVER = "#board[data-turn=nobody]"
 
@@ -198,7 +198,8 @@ class Cell:
 
     def wait_for(self, selector):
         """Relays messages until the page has a matching element."""
-        for _ in range(6000):
+        deadline = time.monotonic() + PATIENCE
+        while time.monotonic() < deadline:
             for message in self.page.evaluate("sent.splice(0)"):
                 self.kernel.receive(message)
             while not self.kernel.sent.empty():

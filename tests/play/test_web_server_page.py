@@ -6,16 +6,16 @@ import json
 import os
 import re
 import shutil
-import signal
-import subprocess
 import sys
 from pathlib import Path
 
 import matplotlib.image
 import numpy as np
 import pytest
+from play.running_server import PATIENCE, RunningServer
 from playwright.sync_api import expect
 from training.saved_runs import evaluation_row, save_run
+from websockets.sync.client import connect
 
 from azjax import games
 from azjax.games.saved_game import load
@@ -35,39 +35,19 @@ PHONE = {
 }
 
 
-class Server:
-    """`azjax serve`, which can be killed and restarted."""
-
-    def __init__(self, games, runs, *options):
-        self.games, self.runs, self.port = games, runs, 0
-        self.options = options
-
-    def start(self):
-        command = [sys.executable, "-u", "-m", "azjax", "serve", *self.games]
-        command += ["--runs", str(self.runs), "--port", str(self.port), *self.options]
-        command += ["--no-warm-up"]
-        self.process = subprocess.Popen(command, stdout=subprocess.PIPE)
-        assert self.process.stdout is not None
-        found = re.search(
-            r"http://127.0.0.1:(\d+)/", next(self.process.stdout).decode()
-        )
-        assert found is not None
-        self.url, self.port = found[0], int(found[1])
-
-    def kill(self):
-        self.process.send_signal(signal.SIGKILL)
-        self.process.communicate()
-
-
 @pytest.fixture(scope="module")
 def runs(tmp_path_factory):
-    """A directory with a stopped run that has a strong player."""
+    """Two runs of Breakthrough, and a stopped run that has a strong player."""
     run = tmp_path_factory.mktemp("runs") / "first"
     (run / "plots").mkdir(parents=True)
     (run / "config.json").write_text(json.dumps({"format": 2, "game": "tic_tac_toe"}))
     matplotlib.image.imsave(run / "plots" / "learning.png", np.zeros((40, 60)))
     shutil.copytree(pretrained_directory(games.make("tic_tac_toe")), run / "player")
     add_row(run.parent, iteration=7, policy_loss=0.51234)
+    for seed in range(2):
+        rows = [evaluation_row(number, random=0.4 / number) for number in (1, 2)]
+        path = run.parent / f"run{seed}"
+        save_run(path, rows, game="breakthrough:5,5", seed=seed)
     return run.parent
 
 
@@ -87,23 +67,32 @@ def learning(runs):
 @pytest.fixture(scope="module")
 def server(runs):
     engine = Path(__file__).parents[1] / "players" / "gtp_engine.py"
-    options = []
-    for name, does in (("dying", "dies"), ("beaten", "resigns")):
-        player = f"{name}=gtp:{sys.executable} {engine} {does} {os.devnull}"
-        options += ["--player", f"breakthrough:5,5={player}"]
-    one = Server(GAMES, runs, *options)
-    one.start()
-    yield one
-    one.kill()
+    failing = [
+        f"breakthrough:5,5={name}=gtp:{sys.executable} {engine} {does} {os.devnull}"
+        for name, does in (("dying", "dies"), ("beaten", "resigns"))
+    ]
+    with RunningServer(GAMES, runs, failing) as server:
+        compile_search(server)
+        yield server
+
+
+def compile_search(server):
+    """Makes the server compile the search of the shipped player."""
+    start = {"game": "tic_tac_toe", "player": "alphazero:pretrained"}
+    with connect(f"ws://127.0.0.1:{server.port}/socket") as socket:
+        for number, (method, params) in enumerate(
+            {"start": start, "decide": {"actions": [], "simulations": 1}}.items()
+        ):
+            socket.send(json.dumps({"id": number, "method": method, "params": params}))
+            while json.loads(socket.recv(PATIENCE))["kind"] != "answer":
+                pass
 
 
 @pytest.fixture(scope="module")
 def large_server(runs):
     """Serves games whose rules compile slowly."""
-    one = Server(LARGE_GAMES, runs)
-    one.start()
-    yield one
-    one.kill()
+    with RunningServer(LARGE_GAMES, runs) as server:
+        yield server
 
 
 @pytest.fixture
@@ -156,39 +145,35 @@ def legal(page):
     )
 
 
-def status_of(page):
-    return page.find("#status").inner_text()
-
-
-def test_the_lobby_links_to_games_and_runs(visit):
-    page = visit("")
+def test_the_lobby_links_to_games_and_runs_and_is_refreshed(visit, server, runs):
+    page = visit("", hurries=True)  # a context of its own, because of the clock
+    page.page.goto(f"{server.url}runs/nothing/")
+    page.find("a").click()
     expect(page.find("#games > li")).to_have_count(len(GAMES))
+    assert "404" in page.problems.pop()
     for number in range(len(GAMES)):
         picture = page.find("#games img").nth(number)
         expect(picture).not_to_have_js_property("naturalWidth", 0)
-    expect(page.find("#runs a")).to_have_text("first: Tic Tac Toe")
-    expect(page.find("#runs span")).to_have_text("stopped")
+    page.page.clock.install()
+    page.page.reload()
+    link = page.find("#runs a:text-is('first: Tic Tac Toe')")
+    state = page.find("#runs li").filter(has_text="first").locator("span")
+    expect(state).to_have_text("stopped")
+    link.focus()
+    page.page.evaluate("document.querySelector('#games > li').id = 'untouched'")
+    with learning(runs):
+        page.page.clock.fast_forward(10_000)
+        expect(state).to_have_text("training")
+    expect(link).to_be_focused()
+    expect(page.find("#untouched")).to_have_count(1)
     page.find("#games > li").nth(0).locator("text=random").last.click()
     page.wait_for_turn()
     assert page.page.title() == "Tic Tac Toe against random"
 
 
-def test_the_lobby_refreshes_while_it_is_visible(visit, runs):
-    page = visit("")
-    page.page.clock.install()
-    page.page.reload()
-    expect(page.find("#runs span")).to_have_text("stopped")
-    page.find("#runs a").focus()
-    page.page.evaluate("document.querySelector('#games > li').id = 'untouched'")
-    with learning(runs):
-        page.page.clock.fast_forward(10_000)
-        expect(page.find("#runs span")).to_have_text("training")
-    expect(page.find("#runs a")).to_be_focused()
-    expect(page.find("#untouched")).to_have_count(1)
-
-
+@pytest.mark.slow
 def test_the_board_is_drawn_while_the_rules_compile(visit, server):
-    page = visit("")
+    page = visit("", hurries=True)  # a context of its own, because of the route
     game = games.make("tic_tac_toe")
     preview = describe_start(game, "tic_tac_toe")._asdict()
     held = []
@@ -235,50 +220,32 @@ def test_the_board_is_drawn_while_the_rules_compile(visit, server):
     expect(page.find(".entry")).to_have_count(1)
 
 
-def test_another_opponent_can_replace_one_that_failed(visit):
-    page = play(visit, "breakthrough:5,5", "dying")
-    page.target(legal(page)[0]).click()
-    page.target(next(cell for cell in legal(page) if cell < 15)).click()
-    expect(page.find("#notice")).to_have_text("the opponent failed")
-    expect(page.find("#status")).to_contain_text("failed: choose another")
-    page.find("#opponent").select_option("random")
-    expect(page.find("#board")).to_have_attribute("data-moves", "2")
-    expect(page.find("#status")).to_contain_text("Your turn")
-    expect(page.find("#notice")).to_be_hidden()
-
-
-def test_an_opponent_that_resigns_has_lost(visit, tmp_path):
-    page = play(visit, "breakthrough:5,5", "beaten")
+def test_moves_from_cell_to_cell_are_made_saved_and_continued(visit, tmp_path):
+    page = play(visit, "breakthrough:5,5")
+    # The first cell can be dropped and changed.
+    page.target(16).click()
+    expect(page.find(".dot")).to_have_count(3)
+    expect(page.target(16)).to_have_attribute("aria-pressed", "true")
+    page.target(15).click()
+    expect(page.find(".dot")).to_have_count(2)
+    page.page.keyboard.press("Escape")
+    expect(page.find(".dot, .ring")).to_have_count(0)
+    assert page.target(15).get_attribute("aria-label") == "a2: white man"
+    assert page.target(12).get_attribute("aria-label") == "c3: empty"
     point(page, 16, 12)
-    assert page.status() == "You win: resignation."
-    assert page.score() == [1, 0, 0]
-    assert legal(page) == []
+    status = page.status()
     page.page.reload()
-    page.wait_for(OVER)
-    assert page.score() == [1, 0, 0]
-    with page.page.expect_download() as download:
-        page.find("#save-game").click()
-    download.value.save_as(tmp_path / "game.txt")
-    saved, _ = load(tmp_path / "game.txt", games.make("breakthrough:5,5"))
-    assert (saved.result, saved.is_forfeit) == ("first wins", True)
+    page.wait_for_turn()
+    assert page.status() == status
+    assert re.search(r"player=random#you=0&moves=\d+-\d+$", page.page.url)
+    page.find("#first").click()
+    expect(page.target(16)).to_have_attribute("aria-label", "b2: white man")
+    assert legal(page) == []
+    saved, actions = saved_game(page, tmp_path)
+    assert saved.players == ("human", "random")
+    assert len(actions) == 2
     page.find("#undo").click()
     page.wait_for(f"{YOURS}[data-moves='0']")
-    assert page.score() == [0, 0, 0]
-    page.find("label:has-text('Computer')").click()
-    page.wait_for(OVER)
-    assert page.status() == "You win: resignation."
-
-
-def test_a_missing_page_links_to_the_lobby(visit, server):
-    page = visit("")
-    page.page.goto(f"{server.url}runs/nothing/")
-    page.find("a").click()
-    expect(page.find("#games > li")).to_have_count(len(GAMES))
-    assert "404" in page.problems.pop()
-
-
-def test_a_whole_game_of_moves_from_cell_to_cell(visit):
-    page = play(visit, "breakthrough:5,5")
     while not page.is_over():
         start = legal(page)[0]
         page.target(start).click()
@@ -289,17 +256,45 @@ def test_a_whole_game_of_moves_from_cell_to_cell(visit):
     assert sum(page.score()) == 1
 
 
-def test_a_first_cell_can_be_dropped_and_changed(visit):
-    page = play(visit, "breakthrough:5,5")
-    page.target(16).click()
-    expect(page.find(".dot")).to_have_count(3)
-    expect(page.target(16)).to_have_attribute("aria-pressed", "true")
-    page.target(15).click()
-    expect(page.find(".dot")).to_have_count(2)
-    page.page.keyboard.press("Escape")
-    expect(page.find(".dot, .ring")).to_have_count(0)
-    assert page.target(15).get_attribute("aria-label") == "a2: white man"
-    assert page.target(12).get_attribute("aria-label") == "c3: empty"
+def saved_game(page, folder):
+    """Saves the game of Breakthrough; returns it and its actions."""
+    with page.page.expect_download() as download:
+        page.find("#save-game").click()
+    path = folder / download.value.suggested_filename
+    download.value.save_as(path)
+    return load(path, games.make("breakthrough:5,5"))
+
+
+def test_an_opponent_that_fails_can_be_replaced_and_one_that_resigns_has_lost(
+    visit, tmp_path
+):
+    page = play(visit, "breakthrough:5,5", "dying")
+    page.target(legal(page)[0]).click()
+    page.target(next(cell for cell in legal(page) if cell < 15)).click()
+    expect(page.find("#notice")).to_have_text("the opponent failed")
+    expect(page.find("#status")).to_contain_text("failed: choose another")
+    page.find("#opponent").select_option("random")
+    expect(page.find("#board")).to_have_attribute("data-moves", "2")
+    expect(page.find("#status")).to_contain_text("Your turn")
+    expect(page.find("#notice")).to_be_hidden()
+    page.find("#opponent").select_option("beaten")
+    page.find("#new-game").click()
+    page.wait_for(f"{YOURS}[data-moves='0']")
+    point(page, 16, 12)
+    assert page.status() == "You win: resignation."
+    assert page.score() == [1, 0, 0]
+    assert legal(page) == []
+    page.page.reload()
+    page.wait_for(OVER)
+    assert page.score() == [1, 0, 0]
+    saved, _ = saved_game(page, tmp_path)
+    assert (saved.result, saved.is_forfeit) == ("first wins", True)
+    page.find("#undo").click()
+    page.wait_for(f"{YOURS}[data-moves='0']")
+    assert page.score() == [0, 0, 0]
+    page.find("label:has-text('Computer')").click()
+    page.wait_for(OVER)
+    assert page.status() == "You win: resignation."
 
 
 def test_the_second_player_sees_the_board_turned(visit):
@@ -336,6 +331,7 @@ def test_the_second_player_sees_the_board_turned(visit):
     assert heights(0, 24) == pytest.approx([above, below])
 
 
+@pytest.mark.slow
 def test_hexagons_can_be_clicked_and_other_actions_have_buttons(visit):
     page = play(visit, "hex:3,true")
     page.find("label:has-text('Computer')").click()
@@ -350,7 +346,8 @@ def test_hexagons_can_be_clicked_and_other_actions_have_buttons(visit):
     assert winning.count() == page.find(".wins").count() >= 3
 
 
-def test_on_a_phone_a_small_cell_is_confirmed_and_a_pass_has_a_button(visit):
+@pytest.mark.slow
+def test_on_a_phone_a_small_cell_is_confirmed_and_a_review_can_be_stopped(visit):
     page = play(visit, "go:9", **PHONE)
     assert page.page.evaluate("document.documentElement.scrollWidth") <= 320
     assert page.find("#board").bounding_box()["width"] == 320
@@ -367,10 +364,28 @@ def test_on_a_phone_a_small_cell_is_confirmed_and_a_pass_has_a_button(visit):
     assert page.target(41).get_attribute("aria-label") == "f5: black stone"
     page.find(".entry button:has-text('Pass')").tap()
     page.wait_for(f"{YOURS}[data-moves='4'], {OVER}")
+    # A review can be stopped.
+    page.find("#review > summary").tap()
+    read(page, " ".join(f"{column}{row}" for row in (1, 9) for column in "abcdefghj"))
+    page.find("#stop-review").tap()
+    expect(page.find("#review-game")).to_be_visible()
+    expect(page.find("#stop-review")).to_be_hidden()
+    expect(page.find("#summaries")).to_be_empty()
+    page.find("#new-game").tap()
+    page.wait_for_turn()
+    expect(page.find("#review-view")).to_be_hidden()
 
 
-def test_a_game_can_be_played_by_keyboard(visit):
-    page = play(visit, "tic_tac_toe")
+def test_moves_are_keys_and_text_and_another_opponent_waits_for_the_next_game(visit):
+    # A player that cannot be started is replaced.
+    page = play(visit, "tic_tac_toe", "somebody")
+    opponent, later = page.find("#opponent"), page.find("#opponent-later")
+    expect(page.find("#notice")).to_contain_text("unknown player 'somebody'")
+    assert opponent.input_value() == "alphazero:pretrained"
+    assert "player=alphazero" in page.page.url
+    # Before the first move, the opponent is replaced at once.
+    opponent.select_option("random")
+    expect(page.find("#player")).to_have_text("random")
     page.target(0).focus()
     for key in ("ArrowDown", "ArrowRight", "ArrowLeft", "ArrowLeft", "Enter"):
         page.page.keyboard.press(key)
@@ -385,40 +400,13 @@ def test_a_game_can_be_played_by_keyboard(visit):
     page.wait_for(f"{YOURS}[data-moves='4'], {OVER}")
     page.find("#undo").click()
     page.wait_for(f"{YOURS}[data-moves='2']")
-
-
-def test_a_game_continues_after_a_reload_and_is_saved(visit, tmp_path):
-    page = play(visit, "breakthrough:5,5")
-    point(page, 16, 12)
-    status = status_of(page)
-    page.page.reload()
-    page.wait_for_turn()
-    assert status_of(page) == status
-    assert re.search(r"player=random#you=0&moves=\d+-\d+$", page.page.url)
-    page.find("#first").click()
-    expect(page.target(16)).to_have_attribute("aria-label", "b2: white man")
-    assert legal(page) == []
-    with page.page.expect_download() as download:
-        page.find("#save-game").click()
-    path = tmp_path / download.value.suggested_filename
-    download.value.save_as(path)
-    saved, actions = load(path, games.make("breakthrough:5,5"))
-    assert saved.players == ("human", "random")
-    assert len(actions) == 2
-    page.find("#undo").click()
-    point(page, 16, 12)
-
-
-def test_another_opponent_waits_for_the_next_game(visit):
-    page = play(visit, "tic_tac_toe")
-    point(page, legal(page)[0])
-    page.find("#opponent").select_option("greedy")
-    expect(page.find("#opponent-later")).to_have_text("Applies to the next game.")
+    opponent.select_option("greedy")
+    expect(later).to_have_text("Applies to the next game.")
     expect(page.find("#player")).to_have_text("random")
     point(page, legal(page)[0])
     page.find("#new-game").click()
     expect(page.find("#player")).to_have_text("greedy")
-    expect(page.find("#opponent-later")).to_be_hidden()
+    expect(later).to_be_hidden()
     expect(page.find("#status")).to_contain_text("You move first, with crosses")
     assert page.page.url.endswith("?player=greedy")
     # An opponent that cannot start changes nothing.
@@ -426,15 +414,15 @@ def test_another_opponent_waits_for_the_next_game(visit):
     page.page.evaluate(
         "document.querySelector('#opponent').append(new Option('gone', 'gone'))"
     )
-    page.find("#opponent").select_option("gone")
+    opponent.select_option("gone")
     page.target(legal(page)[0]).click()
     page.find("#new-game").click()
     expect(page.find("#notice")).to_contain_text("unknown player 'gone'")
-    expect(page.find("#opponent")).to_have_value("greedy")
+    expect(opponent).to_have_value("greedy")
     page.wait_for(f"{YOURS}[data-moves='4'], {OVER}")
 
 
-def test_changing_the_opponent_does_not_cancel_a_move(visit):
+def test_changing_the_opponent_cancels_no_move_and_the_server_sends_the_tree(visit):
     page = play(visit, "tic_tac_toe")
     page.page.evaluate(
         """() => {
@@ -448,11 +436,10 @@ def test_changing_the_opponent_does_not_cancel_a_move(visit):
     expect(page.find("#player")).to_have_text("greedy")
     expect(page.find("#opponent-later")).to_be_hidden()
     assert re.search(r"player=greedy#you=0&moves=4-\d$", page.page.url)
-
-
-@pytest.mark.slow
-def test_another_opponent_is_chosen_before_the_first_move(visit):
-    page = play(visit, "tic_tac_toe")
+    # Another opponent is chosen before the first move of a game.
+    page.find("#undo").click()
+    page.wait_for(f"{YOURS}[data-moves='0']")
+    page.find("#opponent").select_option("random")
     page.find("#analysis > summary").click()
     expect(page.find("#moves tr")).not_to_have_count(0)
     expect(page.find("#speed")).to_be_hidden()
@@ -462,35 +449,41 @@ def test_another_opponent_is_chosen_before_the_first_move(visit):
     expect(page.find(".strength")).to_be_visible()
     expect(page.find("#speed")).to_contain_text("simulations")
     expect(page.find(".estimate")).not_to_have_count(0)
-    point(page, legal(page)[0])
-
-
-def test_the_tree_is_sent_by_the_server(visit):
-    page = play(visit, "tic_tac_toe", "alphazero:pretrained")
-    page.find("#analysis > summary").click()
     page.find("#tree button[aria-label^='b2: ']").click()
     expect(page.find("#status")).to_contain_text("What if b2?")
     expect(page.find(".estimate").first).to_be_visible()
     page.find("#opponent").select_option("random")
     expect(page.find("#branches")).to_be_hidden()
     expect(page.find("#status")).to_have_text("You move first, with crosses.")
+    point(page, legal(page)[0])
 
 
-def open_review(visit, text):
-    """Opens a page and reviews the game of a text."""
-    page = play(visit, "tic_tac_toe")
-    page.find("#review > summary").click()
+def read(page, text):
+    """Reviews the game of a text."""
     page.find("#game-text").fill(text)
     page.find("#read-game").click()
-    return page
 
 
 BLUNDER = "a1 b1 b2 c3 a3 a2 c1"  # b1 loses
 
 
-def test_a_pasted_game_is_reviewed(visit):
-    page = open_review(visit, BLUNDER)
-    expect(page.find("#summaries")).to_contain_text("rings: 0 ?!, 0 ?, 1 ??; loses")
+def test_games_are_reviewed_and_the_played_game_goes_on(visit):
+    page = play(visit, "tic_tac_toe")
+    summaries, verdict = page.find("#summaries"), page.find("#verdict")
+    page.find("#review > summary").click()
+    expect(page.find("#review-game")).to_be_disabled()
+    point(page, 4)
+    page.find("#review-game").click()
+    expect(summaries).to_contain_text("loses")
+    # One of several equal replies: the reviewer's own or another one.
+    expect(verdict).to_contain_text(re.compile("reviewer's move|Better: "))
+    expect(page.find("#review-view")).to_be_visible()
+    point(page, legal(page)[0])
+    expect(page.find("#review-view")).to_be_hidden()
+    expect(page.find("#played [data-mark]:not([data-mark=''])")).to_have_count(0)
+    # A pasted game.
+    read(page, BLUNDER)
+    expect(summaries).to_contain_text("rings: 0 ?!, 0 ?, 1 ??; loses")
     expect(page.find("#played [data-mark='??']")).to_have_text(["b1"])
     expect(page.find("#curve .dot-mark")).to_have_count(1)
     expect(page.find("#curve svg")).to_have_attribute(
@@ -499,7 +492,7 @@ def test_a_pasted_game_is_reviewed(visit):
     expect(page.find("#next-mistake")).to_be_visible()
     page.find("#next-mistake").click()
     expect(page.find("#status")).to_have_text("Move 2 of 7: b1.")
-    expect(page.find("#verdict")).to_contain_text("Blunder: b1 ?? loses")
+    expect(verdict).to_contain_text("Blunder: b1 ?? loses")
     expect(page.find(".better .ring")).to_have_count(1)
     label = page.find("#played [data-mark='??']").get_attribute("aria-label")
     found = re.fullmatch("Move 2: b1, blunder, better (..)", label)
@@ -509,26 +502,10 @@ def test_a_pasted_game_is_reviewed(visit):
     expect(page.find(".better .ring")).to_have_count(0)
     page.find("#played button").nth(6).click()
     expect(page.find("#status")).to_contain_text("A win for crosses")
-    expect(page.find("#verdict")).not_to_contain_text("Blunder")
+    expect(verdict).not_to_contain_text("Blunder")
     box = page.find("#curve").bounding_box()
     page.find("#curve").click(position={"x": box["width"] * 3.1 / 7, "y": 5})
     expect(page.find("#board")).to_have_attribute("data-ply", "3")
-
-
-def test_the_game_that_was_played_is_reviewed_and_goes_on(visit):
-    page = play(visit, "tic_tac_toe")
-    page.find("#review > summary").click()
-    expect(page.find("#review-game")).to_be_disabled()
-    point(page, 4)
-    page.find("#review-game").click()
-    expect(page.find("#summaries")).to_contain_text("loses")
-    # One of several equal replies: the reviewer's own or another one.
-    verdict = re.compile("reviewer's move|Better: ")
-    expect(page.find("#verdict")).to_contain_text(verdict)
-    expect(page.find("#review-view")).to_be_visible()
-    point(page, legal(page)[0])
-    expect(page.find("#review-view")).to_be_hidden()
-    expect(page.find("#played [data-mark]:not([data-mark=''])")).to_have_count(0)
 
 
 HOSTILE = "<img src=x onerror=alert(1)><b>"
@@ -537,6 +514,7 @@ SAVED = f"azjax game 1\ngame: tic_tac_toe\nfirst: {HOSTILE}\nsecond: b\n"
 
 def test_nothing_in_a_file_is_executed(visit):
     page = play(visit, "tic_tac_toe")
+    notice = page.find("#notice")
     page.find("#review > summary").click()
 
     def choose(text):
@@ -544,38 +522,22 @@ def test_nothing_in_a_file_is_executed(visit):
         page.find("#game-file").set_input_files(files=[file])
 
     choose("1. e4 " * 1_700_000)  # 10 MB
-    expect(page.find("#notice")).to_have_text(
+    expect(notice).to_have_text(
         "This has 10,200 kB; a game may have 60 kB. Give one game alone."
     )
     choose(HOSTILE)
-    expect(page.find("#notice")).to_contain_text("move 1: '<img' is no action of tic")
-    page.find("#game-text").fill("\x01" * 20_000)  # six bytes each in JSON
-    page.find("#read-game").click()
-    expect(page.find("#notice")).to_contain_text("This has 121 kB")
+    expect(notice).to_contain_text("move 1: '<img' is no action of tic")
+    read(page, "\x01" * 20_000)  # six bytes each in JSON
+    expect(notice).to_contain_text("This has 121 kB")
     choose(f"{SAVED}result: unfinished\n\n1. b2\n")
     title = f"{HOSTILE} \N{EN DASH} b: unfinished"
     expect(page.find("#review-title")).to_have_text(title)
     expect(page.find("#summaries")).to_contain_text("loses")
-    expect(page.find("#notice")).to_be_hidden()
+    expect(notice).to_be_hidden()
     expect(page.find("main img, main b")).to_have_count(0)
 
 
-def test_a_review_can_be_stopped(visit):
-    page = visit(f"play/{games.make('go:9')}/?player=random")
-    page.wait_for_turn()
-    page.find("#review > summary").click()
-    moves = " ".join(f"{column}{row}" for row in (1, 9) for column in "abcdefghj")
-    page.find("#game-text").fill(moves)
-    page.find("#read-game").click()
-    page.find("#stop-review").click()
-    expect(page.find("#review-game")).to_be_visible()
-    expect(page.find("#stop-review")).to_be_hidden()
-    expect(page.find("#summaries")).to_be_empty()
-    page.find("#new-game").click()
-    page.wait_for_turn()
-    expect(page.find("#review-view")).to_be_hidden()
-
-
+@pytest.mark.slow
 def test_a_game_is_watched_from_the_address(visit):
     page = visit("play/tic_tac_toe/?player=random&watch", hurries=False)
     page.wait_for("#board:not([data-moves='0'])")
@@ -583,14 +545,7 @@ def test_a_game_is_watched_from_the_address(visit):
     expect(page.find("#status")).to_contain_text("Paused")
 
 
-def test_a_player_that_cannot_be_started_is_replaced(visit):
-    page = play(visit, "tic_tac_toe", "somebody")
-    expect(page.find("#notice")).to_contain_text("unknown player 'somebody'")
-    assert page.find("#opponent").input_value() == "alphazero:pretrained"
-    assert "player=alphazero" in page.page.url
-
-
-def test_a_run_is_shown_while_it_learns(visit, runs):
+def test_runs_are_shown_while_they_learn_and_compared(visit, runs):
     with learning(runs):
         page = visit("runs/first/")
         expect(page.find("#title")).to_have_text("first: Tic Tac Toe")
@@ -606,38 +561,26 @@ def test_a_run_is_shown_while_it_learns(visit, runs):
     page.find("#play").click()
     page.wait_for_turn()
     assert page.find("#player").inner_text() == "AlphaZero (run first)"
-
-
-def test_runs_of_a_game_are_compared(open_page, tmp_path):
-    for seed in range(2):
-        rows = [evaluation_row(number, mistakes=0.4 / number) for number in (1, 2)]
-        save_run(tmp_path / f"run{seed}", rows, seed=seed)
-    server = Server(["tic_tac_toe"], tmp_path)
-    server.start()
-    try:
-        page = open_page(server.url)
-        page.find("text=Compare the 2 runs of Tic Tac Toe").click()
-        expect(page.find("#title")).to_have_text("Tic Tac Toe: runs compared")
-        expect(page.find("#plot")).to_be_visible()
-        expect(page.find("#compared thead a")).to_have_text(["run0", "run1"])
-        seeds = page.find("#compared tr:has(th:text-is('seed')) td")
-        expect(seeds).to_have_text(["0", "1"])
-        page.find("#choice input").nth(0).uncheck()
-        expect(page.find("#compared thead a")).to_have_text(["run1"])
-        expect(page.find("#choice input").nth(1)).to_be_disabled()
-        assert page.page.url.endswith("?run=run1")
-        page.find("#compared thead a").click()
-        expect(page.find("#title")).to_have_text("run1: Tic Tac Toe")
-        assert page.problems == []
-    finally:
-        server.kill()
+    page = visit("")
+    page.find("text=Compare the 2 runs of Breakthrough").click()
+    expect(page.find("#title")).to_have_text("Breakthrough (5, width 5): runs compared")
+    expect(page.find("#plot")).to_be_visible()
+    expect(page.find("#compared thead a")).to_have_text(["run0", "run1"])
+    seeds = page.find("#compared tr:has(th:text-is('seed')) td")
+    expect(seeds).to_have_text(["0", "1"])
+    page.find("#choice input").nth(0).uncheck()
+    expect(page.find("#compared thead a")).to_have_text(["run1"])
+    expect(page.find("#choice input").nth(1)).to_be_disabled()
+    assert page.page.url.endswith("?run=run1")
+    page.find("#compared thead a").click()
+    expect(page.find("#title")).to_have_text("run1: Breakthrough (5, width 5)")
 
 
 def test_a_game_continues_after_a_lost_connection(open_page, server):
     page = open_page(f"{server.url}play/tic_tac_toe/?player=random")
     page.wait_for_turn()
     point(page, legal(page)[0])
-    server.kill()
+    server.stop()
     expect(page.find("#notice")).to_contain_text("The server does not answer")
     page.target(legal(page)[0]).click()
     page.find("#undo").click()
@@ -690,12 +633,12 @@ def test_a_pawn_promotes_to_the_chosen_piece(large_visit):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(("width", "height"), [(320, 568), (390, 844), (844, 390)])
 @pytest.mark.parametrize("game", LARGE_GAMES)
-def test_the_page_fits_a_phone(large_visit, game, width, height):
-    page = play(
-        large_visit, game, **{**PHONE, "viewport": {"width": width, "height": height}}
-    )
+def test_the_page_fits_a_phone(large_visit, game):
+    page = play(large_visit, game, **PHONE)
     page.find("#analysis > summary").tap()
     expect(page.find("#moves tr").first).to_be_visible()
-    assert page.page.evaluate("document.documentElement.scrollWidth") <= width
+    for width, height in [(320, 568), (390, 844), (844, 390)]:
+        page.page.set_viewport_size({"width": width, "height": height})
+        assert page.page.evaluate("innerWidth") == width
+        assert page.page.evaluate("document.documentElement.scrollWidth") <= width

@@ -20,7 +20,7 @@ from azjax.players import (
 from azjax.search import GumbelConfig
 
 # Time limit of a test's waits, on a loaded machine (seconds).
-PATIENCE = 300.0
+PATIENCE = 30.0
 
 
 class FailingPlayer:

@@ -2,35 +2,22 @@
 
 import contextlib
 import socket
-import threading
 
 import pytest
+from play.running_server import PATIENCE, RunningServer
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from azjax.play.server import Limits, PlayerRegistry, make_catalog
-from azjax.play.server.app import make_app
-from azjax.play.server.running import listen, make_server
-
-PATIENCE = 60.0  # seconds
+from azjax.play.server import Limits
+from azjax.play.server.running import listen
 
 
-@contextlib.contextmanager
-def running(directory, limits):
-    """Runs a server in a thread; yields its port."""
-    registry = PlayerRegistry(make_catalog(["tic_tac_toe"], (), directory), limits)
-    app = make_app(registry, names=["127.0.0.1"])
-    listener = listen("127.0.0.1", 0)
-    port = listener.getsockname()[1]
-    server = make_server(app, limits)
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [listener]})
-    thread.start()
-    try:
-        yield port
-    finally:
-        server.should_exit = True
-        thread.join(PATIENCE)
-        assert not thread.is_alive()
+@pytest.fixture(scope="module")
+def port(tmp_path_factory):
+    """The port of a running server."""
+    directory, limits = tmp_path_factory.mktemp("runs"), Limits(message_bytes=1000)
+    with RunningServer(["tic_tac_toe"], directory, limits=limits) as server:
+        yield server.port
 
 
 def opened(port):
@@ -41,41 +28,38 @@ def request(line="GET /lobby.json HTTP/1.1", *headers):
     return "\r\n".join([line, "Host: 127.0.0.1", *headers, "", ""]).encode()
 
 
-def test_a_connection_can_send_several_requests(tmp_path):
-    with running(tmp_path, Limits()) as port, opened(port) as connection:
+def test_a_connection_can_send_several_requests(port):
+    with opened(port) as connection:
         for _ in range(3):
             connection.sendall(request("HEAD /nothing HTTP/1.1"))
             assert connection.recv(10_000).startswith(b"HTTP/1.1 404")
 
 
-def test_a_huge_body_is_rejected_without_waiting(tmp_path):
-    with running(tmp_path, Limits()) as port, opened(port) as connection:
+def test_a_huge_body_is_rejected_without_waiting(port):
+    with opened(port) as connection:
         head = request("POST /lobby.json HTTP/1.1", "Content-Length: 1000000000")
         connection.sendall(head)
         assert connection.recv(1000).startswith(b"HTTP/1.1 405")
 
 
-def test_endless_headers_are_refused(tmp_path):
-    with running(tmp_path, Limits()) as port, opened(port) as connection:
+def test_endless_headers_are_refused(port):
+    with opened(port) as connection:
         with contextlib.suppress(ConnectionError):
             connection.sendall(b"GET / HTTP/1.1\r\nX: " + b"x" * 1_000_000)
         with contextlib.suppress(ConnectionError):
             assert connection.recv(1000).startswith(b"HTTP/1.1 4")
 
 
-def test_a_message_that_is_too_long_ends_the_connection(tmp_path):
-    limits = Limits(message_bytes=1000)
-    with contextlib.ExitStack() as stack:
-        port = stack.enter_context(running(tmp_path, limits))
-        client = stack.enter_context(connect(f"ws://127.0.0.1:{port}/socket"))
+def test_a_message_that_is_too_long_ends_the_connection(port):
+    with connect(f"ws://127.0.0.1:{port}/socket") as client:
         client.send("x" * 1001)
         with pytest.raises(ConnectionClosed) as closed:
             client.recv(PATIENCE)
     assert closed.value.rcvd.code == 1009
 
 
-def test_an_unknown_address_has_no_websocket(tmp_path):
-    with running(tmp_path, Limits()) as port, pytest.raises(Exception, match="403"):
+def test_an_unknown_address_has_no_websocket(port):
+    with pytest.raises(Exception, match="403"):
         connect(f"ws://127.0.0.1:{port}/nothing")
 
 
