@@ -71,6 +71,22 @@ def test_a_loop_length_missing_in_the_program_can_be_given(program):
     assert traffic(program, {"loop.2": 5}) == 3 * (32 + 32 + 16 + 5 * 808)
 
 
+@pytest.fixture
+def places_in_the_source():
+    """Compiles with the places in the source, which the tests' cache leaves out."""
+    settings = {
+        "jax_traceback_in_locations_limit": 10,
+        "jax_compilation_cache_include_metadata_in_key": True,
+    }
+    before = {name: getattr(jax.config, name) for name in settings}
+    for name, value in settings.items():
+        jax.config.update(name, value)
+    yield
+    for name, value in before.items():
+        jax.config.update(name, value)
+
+
+@pytest.mark.usefixtures("places_in_the_source")
 def test_a_program_of_this_machine_is_parsed():
     def step(x, _):
         return jnp.sin(x) @ x, None

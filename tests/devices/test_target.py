@@ -1,3 +1,5 @@
+import runpy
+
 import jax
 import jax.numpy as jnp
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
@@ -56,6 +58,13 @@ def test_convolutions_on_a_cpu_are_not_computed_by_ynnpack():
 
 def test_other_platforms_and_versions_have_no_options(monkeypatch):
     assert network_compiler_options("gpu") is network_compiler_options("tpu") is None
-    unknown = {"xla_cpu_unknown": "1"}
-    monkeypatch.setattr(target, "_CPU_OPTIONS", unknown)
-    assert target._cpu_options.__wrapped__() is None
+    jit = jax.jit
+
+    def jit_with_unknown_option(function, *, compiler_options):
+        return jit(function, compiler_options={**compiler_options, "xla_unknown": "1"})
+
+    assert network_compiler_options("cpu") is not None
+    with monkeypatch.context() as patch:
+        patch.setattr(jax, "jit", jit_with_unknown_option)
+        found = runpy.run_path(target.__file__)["network_compiler_options"]("cpu")
+    assert found is None
