@@ -1,3 +1,5 @@
+import functools
+
 import jax
 import numpy as np
 import pytest
@@ -11,7 +13,7 @@ from azjax.players import MinimaxPlayer, choose
 TIC_TAC_TOE = games.make("tic_tac_toe")
 CONNECT_FOUR = games.make("connect_four")
 KEY = jax.random.key(0)
-BATCH_SIZE = 8  # one batch size for each game and depth saves compilations
+BATCH_SIZE = 4  # one batch size for each game and depth saves compilations
 
 
 def repeated(state, number):
@@ -43,6 +45,21 @@ def perfect_choice(solution):
     ]
     back = np.argsort(order)
     return jax.tree.map(lambda *leaves: np.concatenate(leaves)[back], *choices)
+
+
+@pytest.fixture(scope="module")
+def searched():
+    """Returns random positions and the choices there."""
+
+    @functools.cache
+    def search(name, depth, num_moves):
+        game = games.make(name)
+        states = suite(game, jax.random.key(depth), BATCH_SIZE, num_moves).states
+        choice = choose(MinimaxPlayer(game, depth), KEY, states)
+        return game, states, jax.device_get(choice)
+
+    search("connect_four", 5, 25)  # for several tests
+    return search
 
 
 def negamax(game, states, depth):
@@ -86,10 +103,8 @@ def negamax(game, states, depth):
         pytest.param("breakthrough:4,3", 2, 5, marks=pytest.mark.slow),
     ],
 )
-def test_alpha_beta_finds_the_minimax_moves(name, depth, num_moves):
-    game = games.make(name)
-    states = suite(game, jax.random.key(depth), BATCH_SIZE, num_moves).states
-    choice = jax.device_get(choose(MinimaxPlayer(game, depth), KEY, states))
+def test_alpha_beta_finds_the_minimax_moves(name, depth, num_moves, searched):
+    game, states, choice = searched(name, depth, num_moves)
     scores = negamax(game, states, depth)
     top = scores.max(axis=-1, keepdims=True)
     np.testing.assert_allclose(choice.value, top[:, 0].clip(-1, 1), atol=1e-6)
@@ -110,10 +125,10 @@ def test_at_full_depth_tic_tac_toe_is_played_perfectly_from_every_position(
     assert chosen.any(axis=1)[running].all()
 
 
-def test_tic_tac_toe_is_played_perfectly_after_five_moves(solution):
-    rows = np.flatnonzero((solution.num_moves >= 5) & ~solution.states.terminated)
+def test_tic_tac_toe_is_played_perfectly_after_six_moves(solution):
+    rows = np.flatnonzero((solution.num_moves >= 6) & ~solution.states.terminated)
     states = jax.tree.map(lambda leaf: np.asarray(leaf)[rows], solution.states)
-    choice = jax.device_get(choose(MinimaxPlayer(TIC_TAC_TOE, 4), KEY, states))
+    choice = jax.device_get(choose(MinimaxPlayer(TIC_TAC_TOE, 3), KEY, states))
     np.testing.assert_array_equal(choice.value, solution.values[rows])
     chosen = choice.policy > 0
     keeps_value = solution.action_values == solution.values[:, None]
@@ -178,10 +193,9 @@ def test_equally_good_moves_are_equally_likely_and_no_key_is_used_twice():
     np.testing.assert_allclose(counts, 100, atol=6 * np.sqrt(100 * 8 / 9))
 
 
-def test_the_result_does_not_depend_on_the_rest_of_the_batch():
-    states = suite(CONNECT_FOUR, jax.random.key(5), BATCH_SIZE, 25).states
-    player = MinimaxPlayer(CONNECT_FOUR, 5)
-    together = jax.device_get(choose(player, KEY, states))
+def test_the_result_does_not_depend_on_the_rest_of_the_batch(searched):
+    game, states, together = searched("connect_four", 5, 25)
+    player = MinimaxPlayer(game, 5)
     for index in range(BATCH_SIZE):
         state = jax.tree.map(lambda leaf, i=index: np.asarray(leaf)[i], states)
         alone = jax.device_get(choose(player, KEY, repeated(state, BATCH_SIZE)))
@@ -197,6 +211,7 @@ def test_a_mate_in_two_is_found_in_chess():
     game = games.make("chess")
     # Two rooks against a bare king.
     state = game.from_fen("7k/8/8/8/8/8/R7/1R4K1 w - - 0 1")
-    choice = choose(MinimaxPlayer(game, 3), KEY, repeated(state, 1))
+    states = jax.tree.map(lambda leaf: leaf[None], state)
+    choice = choose(MinimaxPlayer(game, 3), KEY, states)
     assert choice.value[0] == 1
     assert game.action_to_text(state, int(choice.action[0])) in {"a2a7", "b1b7"}

@@ -66,9 +66,7 @@ TACTIC = [0, 3, 1, 4]  # the first player has cells 0 and 1 and takes 2
 @pytest.fixture(scope="module")
 def decisions():
     """The decisions of a search in the first position and in a tactical one."""
-    player = players.load(
-        "alphazero:pretrained?simulations=64&tree_reuse_nodes=32", TIC_TAC_TOE
-    )
+    player = players.load("alphazero:pretrained?simulations=64", TIC_TAC_TOE)
     session = players.start_session(player, TIC_TAC_TOE, seed=0)
     return [session.choose(after(*moves), moves) for moves in ([], TACTIC)]
 
