@@ -5,6 +5,7 @@ import sys
 import pytest
 
 from azjax import cli, games
+from azjax.games.host import first_state, next_state
 
 pytest.importorskip("duckdb")
 UCI_ENGINE = pathlib.Path(__file__).parents[1] / "players" / "uci_engine.py"
@@ -127,8 +128,8 @@ def test_a_teacher_gives_policy_targets_and_values(tmp_path, capsys, monkeypatch
     cli.main(["data", "stored", f"SELECT {columns} FROM positions", "--csv"])
     found = capsys.readouterr().out.splitlines()[1:]
     # Each player sees 20 centipawns for itself; the engine moves its king's knight.
-    first = CHESS.init()
-    after = CHESS.step(first, CHESS.text_to_action(first, "g1f3"))
+    first = first_state(CHESS)
+    after = next_state(CHESS, first, CHESS.text_to_action(first, "g1f3"))
     knight, answer = (
         CHESS.text_to_action(state, text)
         for state, text in ((first, "g1f3"), (after, "g8f6"))
