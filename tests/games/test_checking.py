@@ -423,7 +423,9 @@ def slow(game_class, pattern):
             r"step: an illegal action must be a loss for its player \(game \d after 1 "
             r"moves, \[\d\]\)$",
         ),
-        (with_step(ignore_illegal_moves), "step: an illegal action must end the game"),
+        slow(
+            with_step(ignore_illegal_moves), "step: an illegal action must end the game"
+        ),
         (
             with_step(pass_at_minus_one),
             "step: -1 or num_actions must end the game",
@@ -471,7 +473,7 @@ def slow(game_class, pattern):
             "action_to_text: legal actions must have different texts, .*; 0 and 1 have "
             r"'A' \(game 0 after 0 moves, \[\]\)$",
         ),
-        (
+        slow(
             broken(text_to_action=read_small_letters),
             r"text_to_action: must read ' A3\\n' as 0: -7",
         ),
@@ -489,7 +491,7 @@ def slow(game_class, pattern):
             "to_svg: must return an SVG document: 'no picture'",
         ),
         slow(broken(to_text=lambda *args: None), "to_text: must return a text: None"),
-        (
+        slow(
             broken(column_labels="abcd"),
             r"column_labels: must be 3: \['a', 'b', 'c', 'd'\]",
         ),
@@ -626,6 +628,7 @@ def nim(monkeypatch):
     return azjax.games.make("nim:5")
 
 
+@pytest.mark.slow
 def test_the_example_without_cells_keeps_the_contract(nim):
     check(nim, num_games=8)
 

@@ -321,6 +321,7 @@ def test_a_game_of_pgx_can_be_recreated_from_its_name_and_options():
     assert game != make("pgx:hex")
 
 
+@pytest.mark.slow
 def test_players_play_a_game_of_pgx():
     game = make("pgx:tic_tac_toe")
     player = RandomPlayer(game)
