@@ -10,13 +10,17 @@ from azjax.training.model_card import card_of_page, hub_page, model_card
 EVALUATION = {"kind": "evaluation", "games": 3, "updates": 4, "seconds": 61.0}
 
 
+def write_config(run, config):
+    settings = config.to_json() | {"format": VERSION}
+    (run / "config.json").write_text(json.dumps(settings))
+
+
 @pytest.fixture
 def run(tmp_path):
     """A run directory with two evaluations."""
     weights = "/home/kim/a|<b>*c*"
     config = preset("cpu", "hex:3", iterations=9, seed=5, initial_player=weights)
-    settings = config.to_json() | {"format": VERSION}
-    (tmp_path / "config.json").write_text(json.dumps(settings))
+    write_config(tmp_path, config)
     scores = [
         {"mc|ts": {"score": s, "score_low": s - 0.1, "score_high": s + 0.1}}
         for s in (0.25, 0.75)
@@ -61,8 +65,7 @@ def test_a_card_states_the_sources_and_the_fraction_of_stored_games(run):
         stored_fraction=0.25,
         notes="games of a club",
     )
-    settings = config.to_json() | {"format": VERSION}
-    (run / "config.json").write_text(json.dumps(settings))
+    write_config(run, config)
     card = model_card(run)
     assert "| learned from stored games of | a, b |" in card
     assert "| fraction of stored games | 0.25 |" in card
@@ -72,21 +75,17 @@ def test_a_card_states_the_sources_and_the_fraction_of_stored_games(run):
 def test_a_card_states_the_line_planes_of_the_network(run):
     planes = "planes of the cells that complete 4 in a row"
     assert planes not in model_card(run)
-    config = preset("cpu", "connect_four", iterations=9)
-    settings = config.to_json() | {"format": VERSION}
-    (run / "config.json").write_text(json.dumps(settings))
+    write_config(run, preset("cpu", "connect_four", iterations=9))
     assert planes in model_card(run)
 
 
-def test_a_run_without_an_evaluation_has_no_card(run):
+def test_no_run_and_a_run_without_an_evaluation_have_no_card(run):
     (run / "metrics.jsonl").write_text("")
     with pytest.raises(ValueError, match="has no evaluation"):
         model_card(run)
-
-
-def test_no_run_has_no_card(tmp_path):
+    (run / "config.json").unlink()
     with pytest.raises(ValueError, match="no run in"):
-        model_card(tmp_path)
+        model_card(run)
 
 
 def test_a_page_holds_the_card_and_how_to_play():

@@ -1,7 +1,6 @@
 import json
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
@@ -10,7 +9,7 @@ from azjax.training.config import LearnerConfig
 from azjax.training.learner import make_optimizer
 from azjax.training.optimizer_identity import comparable, optimizer_identity
 
-PARAMS = {"kernel": jnp.zeros((2, 3)), "bias": jnp.zeros(3)}
+PARAMS = {"kernel": np.zeros((2, 3), np.float32), "bias": np.zeros(3, np.float32)}
 
 
 def scaled(factors):
