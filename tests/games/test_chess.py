@@ -84,19 +84,44 @@ def test_castling_is_legal_under_its_conditions(fen, castlings):
     assert found == set(castlings.split())
 
 
+ROOKS = "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1"
+
+
 @pytest.mark.parametrize(
-    ("moves", "fen"),
+    ("fen", "moves", "expected"),
     [
-        ("O-O", "r3k2r/8/8/8/8/8/8/R4RK1 b kq - 1 1"),
-        ("O-O-O O-O", "r4rk1/8/8/8/8/8/8/2KR3R w - - 2 2"),
-        ("Ke2", "r3k2r/8/8/8/8/8/4K3/R6R b kq - 1 1"),
-        ("Rh5", "r3k2r/8/8/7R/8/8/8/R3K3 b Qkq - 1 1"),
-        ("Rxa8+", "R3k2r/8/8/8/8/8/8/4K2R b Kk - 0 1"),
+        # Kings and rooks that move or are captured lose castling rights.
+        (ROOKS, "O-O", "r3k2r/8/8/8/8/8/8/R4RK1 b kq - 1 1"),
+        (ROOKS, "O-O-O O-O", "r4rk1/8/8/8/8/8/8/2KR3R w - - 2 2"),
+        (ROOKS, "Ke2", "r3k2r/8/8/8/8/8/4K3/R6R b kq - 1 1"),
+        (ROOKS, "Rh5", "r3k2r/8/8/7R/8/8/8/R3K3 b Qkq - 1 1"),
+        (ROOKS, "Rxa8+", "R3k2r/8/8/8/8/8/8/4K2R b Kk - 0 1"),
+        # A pawn that is captured en passant is removed.
+        (
+            *(FIRST, "e4 a6 e5 d5 exd6"),
+            "rnbqkbnr/1pp1pppp/p2P4/8/8/8/PPPP1PPP/RNBQKBNR b KQkq - 0 3",
+        ),
+        # The en passant square is named where a capture is legal.
+        (FIRST, "e4", "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 0 1"),
+        (
+            *(FIRST, "e4 a6 e5 d5"),
+            "rnbqkbnr/1pp1pppp/p7/3pP3/8/8/PPPP1PPP/RNBQKBNR w KQkq d6 0 3",
+        ),
+        # A pawn promotes to each of four pieces.
+        *(
+            (
+                *("r5k1/1P6/8/8/8/8/8/K7 w - - 5 40", f"b7a8{piece}"),
+                f"{piece.upper()}5k1/8/8/8/8/8/8/K7 b - - 0 40",
+            )
+            for piece in "qrbn"
+        ),
+        # Other positions are written as they were read.
+        (ROOKS.replace("w KQkq - 0 1", "b Kq - 12 34"), "", None),
+        ("8/2p5/3p4/KP5r/1R3p1k/8/4P1P1/8 w - - 7 100", "", None),
     ],
 )
-def test_kings_and_rooks_that_move_or_are_captured_lose_castling_rights(moves, fen):
-    state = play(GAME, moves, read("r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1"))
-    assert GAME.to_fen(state) == fen
+def test_moves_lead_to_the_position(fen, moves, expected):
+    assert GAME.to_fen(play(GAME, moves, read(fen))) == (expected or fen)
 
 
 @pytest.mark.parametrize(
@@ -122,18 +147,6 @@ def test_kings_and_rooks_that_move_or_are_captured_lose_castling_rights(moves, f
 )
 def test_pawns_are_captured_en_passant(fen, move, is_legal):
     assert (move in legal_moves(fen)) == is_legal
-
-
-def test_a_pawn_captured_en_passant_is_removed():
-    state = play(GAME, "e4 a6 e5 d5 exd6")
-    fen = "rnbqkbnr/1pp1pppp/p2P4/8/8/8/PPPP1PPP/RNBQKBNR b KQkq - 0 3"
-    assert GAME.to_fen(state) == fen
-
-
-@pytest.mark.parametrize("piece", "qrbn")
-def test_a_pawn_promotes_to_each_of_four_pieces(piece):
-    state = play(GAME, f"b7a8{piece}", read("r5k1/1P6/8/8/8/8/8/K7 w - - 5 40"))
-    assert GAME.to_fen(state) == f"{piece.upper()}5k1/8/8/8/8/8/8/K7 b - - 0 40"
 
 
 @pytest.mark.parametrize(
@@ -176,11 +189,11 @@ def test_games_end_with_the_expected_result(moves, fen, rewards, result_text):
     assert GAME.result_text(state) == result_text
 
 
-@pytest.mark.parametrize("moves", ["a3", "Rxb2"])
-def test_pawn_moves_and_captures_reset_the_fifty_move_clock(moves):
-    state = play(GAME, moves, read("k7/8/8/8/8/8/Pn6/KR6 w - - 99 80"))
-    assert not state.terminated
-    assert state.halfmove_clock == 0
+def test_pawn_moves_and_captures_reset_the_fifty_move_clock():
+    for move in "a3", "Rxb2":
+        state = play(GAME, move, read("k7/8/8/8/8/8/Pn6/KR6 w - - 99 80"))
+        assert not state.terminated
+        assert state.halfmove_clock == 0
 
 
 @pytest.mark.parametrize(
@@ -259,25 +272,6 @@ def test_step_accepts_exactly_the_legal_moves():
     ends = [bool(host.next_state(GAME, state, action).terminated) for action in actions]
     np.testing.assert_array_equal(ends, ~legal[actions])
     assert legal[actions].sum() == legal.sum() == 48
-
-
-@pytest.mark.parametrize(
-    "fen",
-    [
-        FIRST,
-        "rnbqkbnr/pppppppp/8/8/4P3/8/PPPP1PPP/RNBQKBNR b KQkq - 0 1",
-        "rnbqkbnr/1pp1pppp/p7/3pP3/8/8/PPPP1PPP/RNBQKBNR w KQkq d6 0 3",
-        "r3k2r/8/8/8/8/8/8/R3K2R b Kq - 12 34",
-        "8/2p5/3p4/KP5r/1R3p1k/8/4P1P1/8 w - - 7 100",
-    ],
-)
-def test_a_fen_can_be_read_and_written(fen):
-    assert GAME.to_fen(read(fen)) == fen
-
-
-def test_the_en_passant_square_is_named_where_a_capture_is_legal():
-    assert GAME.to_fen(play(GAME, "e4")).split()[3] == "-"
-    assert GAME.to_fen(play(GAME, "e4 a6 e5 d5")).split()[3] == "d6"
 
 
 @pytest.mark.parametrize(
@@ -468,21 +462,14 @@ def test_positions_and_policies_are_drawn():
     assert ">75%<" in GAME.to_svg(state, policies={"network": policy})
 
 
-@pytest.mark.parametrize(
-    "options",
-    [
-        {"repetition": 1},
-        {"repetition": "yes"},
-        {"max_moves": 0},
-        {"max_moves": 1.5},
-        {"max_moves": True},
-        {"max_moves": 100_000},
-    ],
-)
-def test_invalid_options_are_refused(options):
-    (name, value), *_ = options.items()
-    with pytest.raises(ValueError, match=f"{name} of chess .*{value!r}"):
-        make("chess", **options)
+def test_invalid_options_are_refused():
+    for name, values in {
+        "repetition": (1, "yes"),
+        "max_moves": (0, 1.5, True, 100_000),
+    }.items():
+        for value in values:
+            with pytest.raises(ValueError, match=f"{name} of chess .*{value!r}"):
+                make("chess", **{name: value})
 
 
 @pytest.mark.parametrize(
@@ -539,8 +526,8 @@ def test_the_heuristic_value_counts_material(fen, lead):
     assert GAME.evaluate(read(fen)) == pytest.approx(lead / (10 + abs(lead)))
 
 
-@pytest.mark.parametrize("game", [GAME, WITH_REPETITION])
-def test_front_ends_have_no_short_limit_of_moves(game):
-    endless = game.without_move_limit()
-    assert endless == make("chess", repetition=game.repetition, max_moves=9999)
-    assert endless.without_move_limit() == endless
+def test_front_ends_have_no_short_limit_of_moves():
+    for game in GAME, WITH_REPETITION:
+        endless = game.without_move_limit()
+        assert endless == make("chess", repetition=game.repetition, max_moves=9999)
+        assert endless.without_move_limit() == endless
