@@ -2,6 +2,7 @@ import json
 import signal
 
 import pytest
+from commands.refusal import assert_refused
 from matplotlib.image import imread
 
 from azjax import cli, games, players
@@ -155,31 +156,23 @@ def test_a_sequential_test_ends_with_a_verdict(tmp_path, capsys):
     ],
 )
 def test_a_wrong_command_is_one_line(args, message, capsys):
-    with pytest.raises(SystemExit) as error:
-        run(*args)
-    assert error.value.code == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("azjax: ")
-    assert message in line
+    assert_refused(capsys, message, "arena", *args, prints=True)
 
 
 def test_an_engine_that_does_not_start_is_refused_before_the_first_game(
     capsys, engine, tmp_path
 ):
     engine.starts = False
-    with pytest.raises(SystemExit):
-        run("tic_tac_toe", "random", "engine", "--save", str(tmp_path / "new"))
-    out, err = capsys.readouterr()
-    assert err == "azjax: the player 'engine' does not start: no such program\n"
-    assert not out
+    message = "azjax: the player 'engine' does not start: no such program"
+    args = ("tic_tac_toe", "random", "engine", "--save", tmp_path / "new")
+    assert_refused(capsys, message, "arena", *args)
     assert not (tmp_path / "new").exists()
 
 
 def test_a_directory_that_is_not_empty_is_not_changed(capsys, tmp_path):
     (tmp_path / "notes").write_text("mine")
-    with pytest.raises(SystemExit):
-        run("tic_tac_toe", *PLAYERS[:2], *FEW, "--save", str(tmp_path))
-    assert "not a new or empty directory" in capsys.readouterr().err
+    args = ("tic_tac_toe", *PLAYERS[:2], *FEW, "--save", tmp_path)
+    assert_refused(capsys, "not a new or empty directory", "arena", *args)
     assert [path.name for path in tmp_path.iterdir()] == ["notes"]
 
 

@@ -1,6 +1,7 @@
 import json
 
 import pytest
+from commands.refusal import assert_refused
 from matplotlib.image import imread
 from training.saved_runs import evaluation_row, iteration_row, save_run
 
@@ -120,19 +121,12 @@ def test_the_players_of_the_runs_play_matches(runs, capsys):
     ],
 )
 def test_a_mistake_ends_with_one_line_and_status_2(runs, args, message, capsys):
-    with pytest.raises(SystemExit) as end:
-        compare(*runs, *args)
-    assert end.value.code == 2
-    out, err = capsys.readouterr()
-    [line] = err.splitlines()
-    assert message in line
-    assert not out
+    assert_refused(capsys, message, "compare", *runs, *args)
 
 
 def test_a_plot_without_evaluations_is_refused(tmp_path, capsys):
     path = tmp_path / "plot.png"
     names = [save_run(tmp_path / name) for name in "ab"]
-    with pytest.raises(SystemExit):
-        compare(*names, "--plot", path)
-    assert "no run has an evaluation" in capsys.readouterr().err
+    message = "no run has an evaluation"
+    assert_refused(capsys, message, "compare", *names, "--plot", path)
     assert not path.exists()

@@ -2,6 +2,7 @@ import json
 from pathlib import Path
 
 import pytest
+from commands.refusal import assert_refused
 from data.game_rows import GAME, GAMES, rows_of
 
 from azjax import cli
@@ -65,11 +66,7 @@ def test_a_ready_query_is_run_by_its_name(run, capsys):
     ],
 )
 def test_a_mistake_ends_with_one_line_and_status_2(run, arguments, message, capsys):
-    with pytest.raises(SystemExit) as end:
-        cli.main(["data", run, *arguments])
-    assert end.value.code == 2
-    [line] = capsys.readouterr().err.splitlines()
-    assert message in line
+    assert_refused(capsys, message, "data", run, *arguments)
 
 
 def test_control_characters_are_not_printed(run, capsys):
@@ -81,11 +78,8 @@ def test_a_truncated_file_is_named(run, capsys):
     [file] = game_files(Path(run) / GAMES_DIRECTORY)
     content = file.path.read_bytes()
     file.path.write_bytes(content[:-9])
+    message = f"{file.path} is no Parquet file, or damaged"
     try:
-        with pytest.raises(SystemExit) as end:
-            cli.main(["data", run, "SELECT 1"])
+        assert_refused(capsys, message, "data", run, "SELECT 1")
     finally:
         file.path.write_bytes(content)
-    assert end.value.code == 2
-    [line] = capsys.readouterr().err.splitlines()
-    assert f"{file.path} is no Parquet file, or damaged" in line

@@ -4,6 +4,7 @@ import sys
 import chex
 import numpy as np
 import pytest
+from commands.refusal import assert_refused
 from flax import nnx
 from rich.console import Console
 
@@ -92,12 +93,8 @@ def test_a_run_with_custom_parts_plays_its_untrained_network(evaluate_few, capsy
 
 
 def test_a_run_with_custom_parts_names_the_missing_option(own_run, capsys):
-    with pytest.raises(SystemExit) as error:
-        cli.main(["evaluate", own_run])
-    assert error.value.code == 2
-    message = capsys.readouterr().err
-    assert message.endswith(f": azjax evaluate '{own_run}' --parts MODULE:NAME\n")
-    assert message.count("\n") == 1
+    message = f": azjax evaluate '{own_run}' --parts MODULE:NAME"
+    assert_refused(capsys, message, "evaluate", own_run)
 
 
 def test_a_player_spec_is_loaded_with_parts(own_run):

@@ -3,6 +3,7 @@ import shlex
 import sys
 
 import pytest
+from commands.refusal import assert_refused
 
 from azjax import cli, games
 from azjax.games.host import first_state, next_state
@@ -60,20 +61,15 @@ def test_bad_input_is_refused_in_one_line(
 ):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "moves.txt").write_text("a1 a1\n")
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["import-games", *arguments, "--to", "stored"])
-    assert ended.value.code == 2
-    [line] = capsys.readouterr().err.splitlines()
-    assert message in line
+    assert_refused(capsys, message, "import-games", *arguments, "--to", "stored")
     assert [path.name for path in tmp_path.iterdir()] == ["moves.txt"]
 
 
 def test_an_object_store_is_refused(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["import-games", "games.pgn", "--to", "gs://bucket/games"])
-    assert ended.value.code == 2
-    assert "--to must be a directory on this machine" in capsys.readouterr().err
+    message = "--to must be a directory on this machine"
+    args = ("games.pgn", "--to", "gs://bucket/games")
+    assert_refused(capsys, message, "import-games", *args)
     assert not list(tmp_path.iterdir())
 
 
@@ -106,11 +102,7 @@ def test_solved_positions_that_cannot_be_imported_are_refused(
 ):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "solved.csv").write_text(HEADER)
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["import-games", *arguments, "--to", "stored"])
-    assert ended.value.code == 2
-    [line] = capsys.readouterr().err.splitlines()
-    assert message in line
+    assert_refused(capsys, message, "import-games", *arguments, "--to", "stored")
     assert [path.name for path in tmp_path.iterdir()] == ["solved.csv"]
 
 
@@ -157,9 +149,5 @@ def test_a_teacher_that_cannot_label_is_refused(
     options = ["--to", str(tmp_path / "stored"), "--teacher", teacher]
     if not file.endswith(".pgn"):
         options += ["--game", "tic_tac_toe"]
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["import-games", str(tmp_path / file), *options])
-    assert ended.value.code == 2
-    [line] = capsys.readouterr().err.splitlines()
-    assert message in line
+    assert_refused(capsys, message, "import-games", tmp_path / file, *options)
     assert not (tmp_path / "stored").exists()

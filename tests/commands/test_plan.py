@@ -4,6 +4,7 @@ import types
 
 import jax
 import pytest
+from commands.refusal import assert_refused
 from rich.console import Console
 
 from azjax import cli
@@ -127,19 +128,13 @@ def test_an_accelerator_has_the_settings_of_its_preset(planned, monkeypatch):
 )
 def test_a_wrong_argument_is_refused_in_one_line(args, says, capsys, monkeypatch):
     monkeypatch.setattr(module.jax.config, "update", lambda name, value: None)
-    with pytest.raises(SystemExit) as error:
-        cli.main(["plan", *args])
-    assert error.value.code == 2
-    (line,) = capsys.readouterr().err.splitlines()
-    assert says in line
+    assert_refused(capsys, says, "plan", *args)
 
 
 def test_a_run_that_cannot_fit_is_refused_before_compilation(capsys, monkeypatch):
     monkeypatch.setattr(forecast_module, "available_bytes", lambda: 1000)
-    with pytest.raises(SystemExit):
-        cli.main(["plan", "tic_tac_toe", *TINY])
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "this run needs about 0.00 GiB of memory" in line
+    message = "this run needs about 0.00 GiB of memory"
+    assert_refused(capsys, message, "plan", "tic_tac_toe", *TINY)
 
 
 def test_devices_that_do_not_divide_the_lanes_are_refused(capsys, monkeypatch):
@@ -147,12 +142,9 @@ def test_devices_that_do_not_divide_the_lanes_are_refused(capsys, monkeypatch):
     mesh = types.SimpleNamespace(devices=[chip] * 16)
     monkeypatch.setattr(forecast_module, "topology_mesh", lambda name: mesh)
     monkeypatch.setattr(module.jax.config, "update", lambda name, value: None)
-    with pytest.raises(SystemExit):
-        cli.main(
-            ["plan", "tic_tac_toe", "--preset", "cpu", *TINY, "--device", "v5e:4x4"]
-        )
-    (line,) = capsys.readouterr().err.splitlines()
-    assert "num_lanes must be a multiple of the 16 devices: 8" in line
+    message = "num_lanes must be a multiple of the 16 devices: 8"
+    args = ("tic_tac_toe", "--preset", "cpu", *TINY, "--device", "v5e:4x4")
+    assert_refused(capsys, message, "plan", *args)
 
 
 def test_a_run_is_traced_for_the_platform_of_the_device(monkeypatch):

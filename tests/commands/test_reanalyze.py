@@ -1,4 +1,5 @@
 import pytest
+from commands.refusal import assert_refused
 from data.game_rows import GAME, GAMES, rows_of
 
 from azjax import cli, games
@@ -26,15 +27,6 @@ def source(tmp_path, monkeypatch):
     return "run"
 
 
-def refused(arguments, capsys):
-    """Returns the line with which a command ends."""
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["reanalyze", *arguments])
-    assert ended.value.code == 2
-    [line] = capsys.readouterr().err.splitlines()
-    return line
-
-
 def test_the_games_are_written_and_counted(source, tmp_path, capsys):
     cli.main(["reanalyze", source, "--player", PLAYER, "--to", "new"])
     printed = capsys.readouterr()
@@ -56,16 +48,16 @@ def test_the_games_are_written_and_counted(source, tmp_path, capsys):
 def test_a_player_that_cannot_search_is_refused(
     player, message, source, tmp_path, capsys
 ):
-    assert message in refused([source, "--player", player, "--to", "new"], capsys)
+    args = (source, "--player", player, "--to", "new")
+    assert_refused(capsys, message, "reanalyze", *args)
     assert [path.name for path in tmp_path.iterdir()] == [source]
 
 
 def test_a_player_of_another_game_is_refused(source, capsys):
     directory = pretrained_directory(games.make("connect_four"))
-    line = refused(
-        [source, "--player", f"alphazero:{directory}", "--to", "new"], capsys
-    )
-    assert line.endswith("is for connect_four, not for tic_tac_toe")
+    args = (source, "--player", f"alphazero:{directory}", "--to", "new")
+    message = "is for connect_four, not for tic_tac_toe"
+    assert_refused(capsys, message, "reanalyze", *args)
 
 
 @pytest.mark.parametrize(
@@ -79,5 +71,5 @@ def test_a_player_of_another_game_is_refused(source, capsys):
     ],
 )
 def test_bad_arguments_are_refused(arguments, message, source, tmp_path, capsys):
-    assert message in refused([*arguments, "--player", PLAYER], capsys)
+    assert_refused(capsys, message, "reanalyze", *arguments, "--player", PLAYER)
     assert [path.name for path in tmp_path.iterdir()] == [source]

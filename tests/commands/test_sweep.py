@@ -4,6 +4,7 @@ import shutil
 import types
 
 import pytest
+from commands.refusal import assert_refused
 from training.saved_runs import evaluation_row
 
 from azjax import cli
@@ -75,7 +76,7 @@ def test_all_runs_are_trained_once_and_compared(tmp_path, trained, capsys):
     new = {f"learning-rate={rate},seed=2" for rate in (0.1, 0.2)}
     assert set(trained.names[4:]) == new
     assert len(trained.names) == 6
-    assert "20.0% (15.0 to 25.0)" in capsys.readouterr().out
+    assert "Tic Tac Toe: 6 runs" in capsys.readouterr().out
     # Runs of other settings are refused before the first run.
     assert sweep(tmp_path, f"learner.batch_size = 24\n{GRID}") == 2
     [line] = capsys.readouterr().err.splitlines()
@@ -142,10 +143,8 @@ def test_a_wrong_file_ends_with_one_line_before_the_first_run(
 
 
 def test_a_file_that_does_not_exist_is_named(tmp_path, capsys):
-    with pytest.raises(SystemExit) as end:
-        cli.main(["sweep", "tic_tac_toe", "missing.toml"])
-    assert end.value.code == 2
-    assert "missing.toml: No such file" in capsys.readouterr().err
+    message = "missing.toml: No such file"
+    assert_refused(capsys, message, "sweep", "tic_tac_toe", "missing.toml")
 
 
 def test_a_directory_with_something_else_is_refused_before_the_first_run(

@@ -3,6 +3,7 @@ import dataclasses
 import types
 
 import pytest
+from commands.refusal import assert_refused
 
 from azjax import cli
 from azjax.commands import train_q as module
@@ -48,9 +49,7 @@ def run(tmp_path):
 
 
 def test_the_player_of_a_run_is_not_evaluated(run, capsys):
-    with pytest.raises(SystemExit):
-        cli.main(["evaluate", run.run_dir])
-    assert "load it as q_learning:RUN" in capsys.readouterr().err
+    assert_refused(capsys, "load it as q_learning:RUN", "evaluate", run.run_dir)
 
 
 def parsed(*args):
@@ -108,21 +107,13 @@ def test_a_run_of_alphazero_is_named(tmp_path):
 )
 def test_invalid_arguments_are_explained(args, says, capsys, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
-    with pytest.raises(SystemExit) as error:
-        cli.main(["train-q", *args])
-    assert error.value.code == 2
-    written = capsys.readouterr().err
-    assert says in written
-    assert written.count("\n") == 1
+    assert_refused(capsys, says, "train-q", *args)
     assert not list(tmp_path.iterdir())
 
 
 def test_several_processes_are_refused_and_help_explains_it(tmp_path, capsys):
-    args = ("--run-dir", str(tmp_path / "run"), "--distributed")
-    with pytest.raises(SystemExit) as end:
-        cli.main(["train-q", "tic_tac_toe", *args])
-    assert end.value.code == 2
-    assert "unknown option --distributed" in capsys.readouterr().err
+    args = ("tic_tac_toe", "--run-dir", tmp_path / "run", "--distributed")
+    assert_refused(capsys, "unknown option --distributed", "train-q", *args)
     assert not (tmp_path / "run").exists()
     with pytest.raises(SystemExit):
         cli.main(["train-q", "tic_tac_toe", "--help"])
