@@ -71,6 +71,7 @@ def search(connect_four):
 
 
 value_of = jax.jit(improved_value)
+summary_of = jax.jit(lambda tree: tree.summary())
 
 
 @CONFIGS
@@ -83,7 +84,7 @@ def test_search_finds_the_winning_move_and_blocks_an_immediate_loss(
     )
     move = int(column) - 1
     assert output.action.tolist() == [move, move]
-    value = output.search_tree.summary().qvalues[0, move]
+    value = summary_of(output.search_tree).qvalues[0, move]
     np.testing.assert_allclose(value, 1.0, rtol=1e-6)
 
 
@@ -215,7 +216,7 @@ def test_results_are_in_float32_with_integer_counts(config, search):
 def test_the_improved_value_weights_the_visited_moves_by_the_policy(search):
     """Without policy on visited moves it is the root's value."""
     output = search(GUMBEL, NEARLY_FULL, "", sharpness=1.0)
-    summary = output.search_tree.summary()
+    summary = summary_of(output.search_tree)
     is_visited = np.asarray(summary.visit_counts > 0)
     assert not is_visited[0].all()
     # No function of the visits.
