@@ -45,13 +45,20 @@ def boards(written):
     return [text for text in written if text.count("\n") >= 3 and "a  b  c" in text]
 
 
-def test_a_game_is_played_to_the_users_win(converse):
-    asked, written = converse(["b2", "c3", "a1"])
-    assert written[-1] == "you win"
+def test_a_game_is_played_to_the_users_win(converse, noted):
+    asked, written = converse(["hint", "b2", "b2", "c3", "a1"])
+    assert "try a3" in written
     assert written.count("it plays a3 (expects +0.50 for the rings)") == 1
     assert "a3 b3 c3 a2 b2 c2 a1 b1 c1" in asked[0]
-    assert "b2" not in asked[1]
-    assert "game is over" in asked[3]
+    assert "b2" not in asked[2]
+    assert "'b2' is not legal here; legal: b3 c3 a2 c2 a1 b1 c1" in written
+    assert "game is over" in asked[5]
+    assert written[-1] == "you win"
+    # The board is shown before each move and at the end.
+    shown = boards(written)
+    assert [board.count("X") for board in shown] == [0, 1, 2, 3]
+    assert [board.count("O") for board in shown] == [0, 1, 2, 2]
+    assert noted == [], "nothing is compiled"
 
 
 def test_a_game_is_played_to_the_users_loss_as_second(converse):
@@ -60,32 +67,13 @@ def test_a_game_is_played_to_the_users_loss_as_second(converse):
     assert "a3" not in asked[0]
 
 
-def test_the_board_is_shown_before_each_move_and_at_the_end(converse):
-    _, written = converse(["b2", "c3", "a1"])
-    shown = boards(written)
-    assert [board.count("X") for board in shown] == [0, 1, 2, 3]
-    assert [board.count("O") for board in shown] == [0, 1, 2, 2]
-
-
-@pytest.mark.parametrize("wrong", ["z9", "", "b", "22", "b2b2", "née", "-1", "\x00"])
-def test_an_invalid_move_is_an_error_and_asked_again(converse, wrong):
-    asked, written = converse([wrong, "b2", "c3", "a1"])
+def test_an_invalid_move_is_an_error_and_asked_again(converse):
+    wrong = ["z9", "", "b", "22", "b2b2", "née", "-1", "\x00"]
+    asked, written = converse([*wrong, "b2", "c3", "a1"])
     assert written[-1] == "you win"
-    assert asked[0] == asked[1]
-    assert "\n" not in written[2]
+    assert set(asked[:9]) == {asked[0]}
+    assert not any("\n" in text for text in written[2:10])
     assert len(boards(written)) == 4, "the board is not shown again"
-
-
-def test_an_illegal_move_is_named_with_the_legal_ones(converse):
-    _, written = converse(["b2", "b2", "c3", "a1"])
-    assert "'b2' is not legal here; legal: b3 c3 a2 c2 a1 b1 c1" in written
-    assert written[-1] == "you win"
-
-
-def test_a_hint_is_the_opponents_advice(converse):
-    _, written = converse(["hint", "b2", "c3", "a1"])
-    assert "try a3" in written
-    assert written[-1] == "you win"
 
 
 def test_the_analysis_is_written_on_request(converse):
@@ -138,11 +126,6 @@ def test_the_compilation_of_the_opponent_is_announced(converse, noted):
     asked, _ = converse(["b2"], opponent=players.RandomPlayer(GAME))
     assert noted == ["compiling it ..."]
     assert "your move" in asked[0]
-
-
-def test_without_compilation_there_is_no_announcement(converse, noted):
-    converse(["b2"])
-    assert noted == []
 
 
 @pytest.mark.parametrize("end", ["quit", "q", " quit ", EOFError])
