@@ -49,16 +49,6 @@ def check(command):
     parse_train_config(game, rest, prog="azjax")
 
 
-def test_the_guide_has_its_commands():
-    assert len(COMMANDS) >= 12
-    assert sum("--distributed" in command for command in COMMANDS) >= 6
-
-
-@pytest.mark.parametrize("command", sorted(set(COMMANDS)))
-def test_the_commands_of_the_guide_have_options_that_exist(command):
-    check(command)
-
-
 def check_any(command):
     """Raises an error if a command, of any kind, has an invalid option or value."""
     _, kind, *arguments = shlex.split(command)
@@ -71,10 +61,17 @@ def check_any(command):
 
 
 def test_the_pages_have_their_commands():
+    assert len(COMMANDS) >= 12
+    assert sum("--distributed" in command for command in COMMANDS) >= 6
     assert len(WRITTEN) >= 20
 
 
-@pytest.mark.parametrize("command", sorted(set(WRITTEN)))
+@pytest.mark.parametrize("command", sorted({c.strip() for c in COMMANDS}))
+def test_the_commands_of_the_guide_have_options_that_exist(command):
+    check(command)
+
+
+@pytest.mark.parametrize("command", sorted({*WRITTEN} - {c.strip() for c in COMMANDS}))
 def test_the_commands_of_all_pages_have_options_that_exist(command):
     check_any(command.replace("GAME", "tic_tac_toe"))
 
@@ -82,11 +79,6 @@ def test_the_commands_of_all_pages_have_options_that_exist(command):
 def test_an_option_that_does_not_exist_is_found():
     with pytest.raises(ValueError, match="--process-ids"):
         check("azjax train tic_tac_toe --process-ids 0")
-
-
-@pytest.mark.parametrize("path", re.findall(r"\]\(([\w/.]+\.\w+)\)", GUIDE))
-def test_the_files_that_the_guide_links_to_are_there(path):
-    assert (ROOT / "docs" / path).exists()
 
 
 @pytest.mark.slow

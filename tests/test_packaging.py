@@ -21,10 +21,6 @@ OPTIONAL = {
 RELEASE = (ROOT / ".github" / "workflows" / "release.yml").read_text()
 
 
-def test_the_package_and_its_project_have_one_version():
-    assert PROJECT["version"] == azjax.__version__
-
-
 def test_the_citation_file_has_the_keys_of_the_format():
     assert CITATION["cff-version"] == "1.2.0"
     assert set(CITATION) >= REQUIRED
@@ -34,19 +30,16 @@ def test_the_citation_file_has_the_keys_of_the_format():
 
 
 def test_the_citation_file_describes_the_package():
-    assert CITATION["version"] == PROJECT["version"]
+    assert CITATION["version"] == PROJECT["version"] == azjax.__version__
     assert CITATION["license"] == PROJECT["license"]
     assert CITATION["abstract"] == PROJECT["description"]
 
 
-def test_the_release_is_tested_before_it_is_published():
+def test_the_release_is_tested_and_its_actions_have_versions():
     jobs = yaml.safe_load(RELEASE)["jobs"]
     assert jobs["publish"]["needs"] == ["build"]
     assert jobs["publish"]["environment"]["name"] == "pypi"
     assert jobs["publish"]["permissions"] == {"id-token": "write"}
-
-
-def test_the_actions_of_the_release_have_versions():
     actions = re.findall(r"uses: (\S+)", RELEASE)
     assert "pypa/gh-action-pypi-publish@release/v1" in actions
     assert all(re.search(r"@(release/)?v\d", action) for action in actions)

@@ -22,33 +22,26 @@ def test_a_url_keeps_its_slashes():
     assert remote.resolved(directory.directory) == epath.Path("gs://b/run")
 
 
-@pytest.mark.parametrize(
-    ("name", "message"),
-    [
+def test_invalid_directories_are_refused_by_the_settings():
+    for name, message in (
         ("foo://b/run", "unknown scheme in foo://b/run: .* gs://, s3://, az://, hf://"),
         ("gs://", "gs:// names no bucket"),
         (pathlib.Path("gs://b/run"), "gs:/b/run is not a URL: pathlib.Path drops"),
         ("s3://b/run", "a run directory must be local or in gs://"),
-    ],
-)
-@pytest.mark.parametrize("settings", [TrainConfig, QConfig])
-def test_an_invalid_run_directory_is_refused_by_its_settings(settings, name, message):
-    with pytest.raises(ValueError, match=message):
-        settings("tic_tac_toe", iterations=1, run_dir=name)
+    ):
+        for settings in TrainConfig, QConfig:
+            with pytest.raises(ValueError, match=message):
+                settings("tic_tac_toe", iterations=1, run_dir=name)
+    for option in "plan", "initial_player":
+        with pytest.raises(ValueError, match="unknown scheme in foo://b/run"):
+            TrainConfig("tic_tac_toe", iterations=1, **{option: "foo://b/run"})
 
 
-@pytest.mark.parametrize("option", ["plan", "initial_player"])
-def test_another_run_of_an_unknown_scheme_is_refused_by_the_settings(option):
-    with pytest.raises(ValueError, match="unknown scheme in foo://b/run"):
-        TrainConfig("tic_tac_toe", iterations=1, **{option: "foo://b/run"})
-
-
-@pytest.mark.parametrize("scheme", remote.LIBRARIES)
-def test_a_library_that_is_missing_is_named(scheme, monkeypatch):
+def test_a_library_that_is_missing_is_named(monkeypatch):
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    library = remote.LIBRARIES[scheme]
-    with pytest.raises(ValueError, match=f"not installed: pip install {library}"):
-        remote.as_directory(f"{scheme}://b/run")
+    for scheme, library in remote.LIBRARIES.items():
+        with pytest.raises(ValueError, match=f"not installed: pip install {library}"):
+            remote.as_directory(f"{scheme}://b/run")
 
 
 def test_open_object_reads_up_to_its_limit(tmp_path):
@@ -60,12 +53,11 @@ def test_open_object_reads_up_to_its_limit(tmp_path):
         open_regular(path, 3)
 
 
-@pytest.mark.parametrize("name", ["nothing", ""])
-def test_open_object_rejects_directories(tmp_path, name):
-    path = epath.Path(tmp_path) / name
-    with pytest.raises(OSError, match=r"No such file|not a regular file") as error:
-        open_regular(path, 4)
-    assert error.value.filename == str(path)
+def test_open_object_rejects_directories(tmp_path):
+    for path in epath.Path(tmp_path) / "nothing", epath.Path(tmp_path):
+        with pytest.raises(OSError, match=r"No such file|not a regular file") as error:
+            open_regular(path, 4)
+        assert error.value.filename == str(path)
 
 
 @pytest.mark.parametrize(
@@ -85,18 +77,15 @@ def test_store_errors_raises_a_one_line_os_error(error):
 
 
 @pytest.mark.parametrize(
-    "error", [ValueError("seed was 0, is 1"), RuntimeError("INTERNAL: of a device")]
+    ("directory", "error"),
+    [
+        (epath.Path("gs://b"), ValueError("seed was 0, is 1")),
+        (epath.Path("gs://b"), RuntimeError("INTERNAL: of a device")),
+        (pathlib.Path("local"), OSError("something")),
+    ],
 )
-def test_store_errors_passes_other_exceptions(error):
-    with pytest.raises(type(error)) as found, remote.store_errors(epath.Path("gs://b")):
-        raise error
-    assert found.value is error
-
-
-def test_errors_of_a_local_directory_pass_unchanged(tmp_path):
-    error = OSError("something")
-    refused = pytest.raises(OSError, match="something")
-    with refused as found, remote.store_errors(tmp_path):
+def test_store_errors_passes_other_exceptions(directory, error):
+    with pytest.raises(type(error)) as found, remote.store_errors(directory):
         raise error
     assert found.value is error
 
