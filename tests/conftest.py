@@ -26,11 +26,13 @@ os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 # this limit, a worker uses about 1.5 GB.
 MANY_MAPPINGS = 4_000
 
-# Their training runs have the same settings: in one process they share programs and one
-# of the runs.
+# Their runs and searches have the same settings: in one process they share programs and
+# one of the runs.
 SMALL_RUNS = (
-    *("tests/test_cli.py", "tests/training/test_iteration.py"),
-    *("tests/training/test_kept_games.py", "tests/training/test_loop.py"),
+    "tests/test_cli.py",
+    *("tests/training/test_iteration.py", "tests/training/test_kept_games.py"),
+    *("tests/training/test_lanes.py", "tests/training/test_loop.py"),
+    *("tests/training/test_position_searches.py", "tests/training/test_reanalysis.py"),
     *("tests/training/test_remote_runs.py", "tests/training/test_stored_fraction.py"),
     "tests/training/test_stored_games.py",
 )

@@ -101,6 +101,7 @@ def test_training_prints_results_and_commands(trained):
     assert (directory / "player" / "weights.npz").exists()
 
 
+@pytest.mark.slow
 def test_evaluate_prints_one_json_object(run, capsys):
     cli.main(["evaluate", str(run), "--json", "--simulations", "2", "--games", "2"])
     found = json.loads(capsys.readouterr().out)
@@ -113,23 +114,32 @@ def test_evaluate_prints_one_json_object(run, capsys):
     assert {match["opponent"] for match in found["matches"]} == {"random", "first"}
 
 
-def test_evaluate_accepts_a_file_of_positions(run, tmp_path, capsys):
-    path = tmp_path / "positions.csv"
+@pytest.fixture(scope="module")
+def evaluated(run, tmp_path_factory):
+    """Evaluates a run on a file of positions; returns the JSON object and the table."""
+    path = tmp_path_factory.mktemp("positions") / "positions.csv"
     path.write_text(
         f"set,{HEADER}\nopening,,0,0,0,0,0,0,0,0,0\n"
         "end,1245,,,1,,,0,0,0,0\nend,12453,,,,,,-1,1,-1,-1\n"
     )
     options = ["--positions", str(path), "--simulations", "2", "--games", "0"]
-    cli.main(["evaluate", str(run), *options, "--json"])
-    found = json.loads(capsys.readouterr().out)
-    counts = {
-        name: group["positions"] for name, group in found["search"]["groups"].items()
-    }
-    assert counts == {"opening": 1, "end": 2}
+    with contextlib.redirect_stdout(io.StringIO()) as out:
+        cli.main(["evaluate", str(run), *options, "--json"])
+        cli.main(["evaluate", str(run), *options])
+    return out.getvalue().split("\n", 1)
+
+
+def test_evaluate_accepts_a_file_of_positions(evaluated):
+    found = json.loads(evaluated[0])
+    for player in ("network", "search"):
+        groups = found[player]["groups"]
+        counts = {name: group["positions"] for name, group in groups.items()}
+        assert counts == {"opening": 1, "end": 2}
+        assert 0 <= found[player]["mean"] <= 1
+        assert all(0 <= group["mistake_rate"] <= 1 for group in groups.values())
     assert found["search"]["groups"]["opening"]["mistake_rate"] == 0
     assert found["matches"] == []
-    cli.main(["evaluate", str(run), *options])
-    assert "mistakes against perfect play" in capsys.readouterr().out
+    assert "mistakes against perfect play" in evaluated[1]
 
 
 def test_play_reads_moves_from_the_standard_input(run, capsys, monkeypatch):
@@ -322,7 +332,7 @@ def test_a_run_continues_after_a_full_disk(small_disk, monkeypatch, refused):
                     file.write(bytes(4096))
 
     filler, run_dir = small_disk / "filler", small_disk / "run"
-    length = ["--iterations", "3", "--evaluation.opponents"]
+    length = ["--iterations", "2", "--evaluation.opponents"]
     with monkeypatch.context() as patch:
         patch.setattr(Reporter, "iteration", fill)
         message = refused(train, run_dir, *length)
@@ -332,7 +342,7 @@ def test_a_run_continues_after_a_full_disk(small_disk, monkeypatch, refused):
     train(run_dir, *length)
     rows = map(json.loads, (run_dir / "metrics.jsonl").read_text().splitlines())
     iterations = [row["iteration"] for row in rows if row["kind"] == "iteration"]
-    assert iterations == [1, 2, 3]
+    assert iterations == [1, 2]
 
 
 def test_ctrl_c_before_the_start_of_a_run_prints_no_traceback(monkeypatch):

@@ -1,9 +1,9 @@
 """Computes the results for `test_lanes.py` on up to 8 CPU devices; prints JSON.
 
 python eight_devices.py GAME ITERATIONS NUMBER ...      compares numbers of devices
-python eight_devices.py GAME --learn-from DIR ITERATIONS NUMBER ...
+python eight_devices.py GAME --learn-from DIR FRACTION ITERATIONS NUMBER ...
                                                         the same, with stored games in
-                                                        half of the slots
+                                                        a fraction of the slots
 python eight_devices.py GAME                            computes the other results
 """
 
@@ -81,10 +81,15 @@ def other_results(game: str) -> dict:
 @functools.cache
 def make(config: TrainConfig, number: int):
     """Returns the algorithm on a number of devices, and its first variables."""
-    game = games.make(config.game)
-    network, variables = first_network(0, game, config.network)
+    game, (network, variables) = games.make(config.game), make_network(config.game)
     devices = jax.devices()[:number]
     return make_algorithm(config, game, network, devices=devices), variables
+
+
+@functools.cache
+def make_network(game: str):
+    """Returns the untrained network of a game and its variables."""
+    return first_network(0, games.make(game), NetworkConfig(TRUNKS[game]))
 
 
 def run(config: TrainConfig, number: int, iterations: int, state=None):
@@ -158,7 +163,9 @@ if __name__ == "__main__":
     name, *words = sys.argv[1:]
     chosen = settings(name)
     if "--learn-from" in words:
-        _, source, *words = words
-        chosen = dataclasses.replace(chosen, learn_from=(source,), stored_fraction=0.5)
+        _, source, fraction, *words = words
+        chosen = dataclasses.replace(
+            chosen, learn_from=(source,), stored_fraction=float(fraction)
+        )
     found = compare(chosen, *map(int, words)) if words else other_results(name)
     print(json.dumps(found))

@@ -7,9 +7,7 @@ from pathlib import Path
 import jax
 import pytest
 from quick_compilation import devices_flags
-from training.tiny_runs import config
 
-from azjax.training import train
 from azjax.training.lanes import spread_lanes
 
 PROGRAM = Path(__file__).with_name("eight_devices.py")
@@ -40,52 +38,42 @@ def test_updates_in_quick_succession_do_not_deadlock():
     assert 0 < float(done.stdout) < 2
 
 
-@pytest.fixture(
-    scope="module",
-    params=[
-        pytest.param(("tic_tac_toe", "3", "1", "4"), id="tic_tac_toe"),
-        pytest.param(
-            ("connect_four", "20", "1", "2", "8"),
-            id="connect_four",
-            marks=pytest.mark.slow,
-        ),
-        pytest.param(("go:5", "20", "1", "4"), id="go", marks=pytest.mark.slow),
-    ],
-)
-def compared(request):
-    return found_on_devices(int(request.param[-1]), *request.param)
-
-
 @pytest.fixture(scope="module")
 def found():
     return found_on_devices(8, "tic_tac_toe")
 
 
-def test_exact_lanes_give_the_same_run_on_any_number_of_devices(compared):
-    """All arrays of the state and all metrics are equal, bit for bit."""
+def assert_equal_runs(compared):
+    """All arrays of the state and all metrics are equal, bit for bit, also if the run
+    continues on another number of devices after each iteration."""
     first, *others = compared["exact"]
     assert others == [first] * len(others)
     assert "policy_loss" in first[1][-1]
-
-
-def test_a_run_continues_on_another_number_of_devices(compared):
-    assert compared["resumed"] == compared["exact"][0]
+    assert compared["resumed"] == first
 
 
 @pytest.mark.slow
-@pytest.mark.usefixtures("quick_plots", "shared_programs")
-def test_exact_lanes_with_stored_games_give_the_same_run_on_any_number_of_devices(
-    tmp_path,
-):
+@pytest.mark.parametrize(
+    ("game", "numbers"), [("connect_four", ("1", "2", "8")), ("go:5", ("1", "4"))]
+)
+def test_exact_lanes_give_the_same_run_on_any_number_of_devices(game, numbers):
+    assert_equal_runs(found_on_devices(8, game, "20", *numbers))
+
+
+@pytest.fixture(
+    scope="module", params=["1", pytest.param("0.5", marks=pytest.mark.slow)]
+)
+def compared(request, undisturbed):
+    """Runs with stored games in a fraction of the slots."""
     pytest.importorskip("pyarrow")
-    source = train(config(tmp_path / "run", iterations=3)).directory
-    found = found_on_devices(
-        8, "tic_tac_toe", "--learn-from", str(source), "4", "1", "2", "8"
-    )
-    first, *others = found["exact"]
-    assert others == [first] * 2
-    assert found["resumed"] == first
-    assert "policy_loss" in first[1][-1]
+    source = ("--learn-from", str(undisturbed.directory), request.param)
+    return found_on_devices(4, "tic_tac_toe", *source, "3", "1", "4")
+
+
+def test_exact_lanes_with_stored_games_give_the_same_run_on_any_number_of_devices(
+    compared,
+):
+    assert_equal_runs(compared)
 
 
 @pytest.mark.slow

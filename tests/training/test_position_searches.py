@@ -24,9 +24,9 @@ def player():
 
 @pytest.fixture(scope="module")
 def searched(player):
-    """The rows of a game, before and after the searches."""
-    rows = rows_of({5: GIVEN_AWAY})
-    return rows, PositionSearches(player, 4, seed=0).search_rows(1, rows)
+    """The rows of a game, twice, before and after the searches in two batches."""
+    rows = rows_of({5: GIVEN_AWAY, 6: GIVEN_AWAY})
+    return rows, PositionSearches(player, 8, seed=0).search_rows(1, rows)
 
 
 def test_positions_moves_and_results_remain(searched):
@@ -60,7 +60,7 @@ def test_every_position_has_a_policy_target_and_the_simulations(searched):
 
 @pytest.fixture(scope="module")
 def analyzed(player, searched):
-    """The player's choices and analysis of these positions, in one batch of 6."""
+    """The player's choices and analysis of these positions, in one batch of 12."""
     states = unpack_states(GAME, searched[0].state)
     found = jax.jit(player.analyze)(jax.random.key(9), states, None)
     return jax.device_get(found[:2])
@@ -79,7 +79,7 @@ def test_values_and_draws_are_those_of_the_player(analyzed, searched):
 def test_values_of_actions_are_those_of_the_player(analyzed, searched):
     _, analysis = analyzed
     _, after = searched
-    place = np.repeat(np.arange(6), after.policy_counts), after.policy_actions
+    place = np.repeat(np.arange(12), after.policy_counts), after.policy_actions
     is_visited = analysis.visits[place] > 0
     expected = np.where(is_visited, analysis.action_values[place], np.nan)
     np.testing.assert_allclose(after.policy_values, expected, rtol=1e-5, atol=2e-3)
@@ -88,13 +88,15 @@ def test_values_of_actions_are_those_of_the_player(analyzed, searched):
 def test_a_move_without_visits_has_the_value_of_the_position(player):
     rows = rows_of({5: GIVEN_AWAY})
     rows.move[4] = 0  # is occupied, and never visited; the value is 1
-    found = PositionSearches(player, 4, seed=0).search_rows(1, rows)
+    found = PositionSearches(player, 8, seed=0).search_rows(1, rows)
     assert found.regret[4] == pytest.approx(0)
 
 
 def test_a_search_without_finite_values_is_refused(player):
     broken = player.replace(
-        variables=jax.tree.map(lambda leaf: leaf * np.nan, player.variables)
+        variables=jax.tree.map(
+            lambda leaf: np.full_like(leaf, np.nan), player.variables
+        )
     )
     with pytest.raises(ValueError, match=r"the player's search: .*: nan"):
-        PositionSearches(broken, 4, seed=0).search_rows(1, rows_of({5: GIVEN_AWAY}))
+        PositionSearches(broken, 8, seed=0).search_rows(1, rows_of({5: GIVEN_AWAY}))

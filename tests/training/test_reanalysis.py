@@ -30,7 +30,7 @@ RESIGNED = {1: [4, 0, 1]}
 @pytest.fixture(scope="module")
 def player():
     network, variables = untrained(GAME, NetworkConfig(trunk=TRUNK), seed=3)
-    return AlphaZeroPlayer(GAME, GumbelConfig(), 4, network, variables)
+    return AlphaZeroPlayer(GAME, GumbelConfig(use_solver=True), 150, network, variables)
 
 
 @pytest.fixture(scope="module")
@@ -141,7 +141,7 @@ def test_moves_positions_and_results_remain(sources, done):
 def test_values_and_policies_are_new(sources, done):
     for old, new in zip(read(*sources), read(done[1]), strict=True):
         assert (old.value != new.value).all()
-        assert (new.simulations == 4).all()
+        assert (new.simulations == 150).all()
 
 
 def test_games_of_all_sources_have_different_ids(done):

@@ -6,7 +6,7 @@ import jax
 import numpy as np
 import pytest
 from data.game_rows import GAMES, rows_of
-from training.tiny_runs import assert_same_player, config, metrics, stopping_after
+from training.tiny_runs import config, metrics
 
 from azjax import games
 from azjax.data import read_games, stored_files
@@ -31,7 +31,7 @@ def played(undisturbed):
 def learned(played, tmp_path_factory):
     """A run that learns from these games only."""
     directory = tmp_path_factory.mktemp("runs") / "learned"
-    return train(config(directory, learn_from=(str(played),)))
+    return train(config(directory, iterations=3, learn_from=(str(played),)))
 
 
 def stored(source, **changes):
@@ -253,10 +253,3 @@ def test_a_run_learns_from_stored_games_and_plays_none(learned):
     assert not any("simulations" in row for row in rows)
     assert rows[-1]["games"] > 0
     assert not (learned.directory / "games").exists()
-
-
-def test_a_stopped_run_goes_on_exactly(played, learned, tmp_path):
-    settings = config(tmp_path / "run", learn_from=(str(played),))
-    with stopping_after(3):
-        assert not train(settings).finished
-    assert_same_player(train(settings), learned)
