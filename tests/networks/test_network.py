@@ -313,6 +313,9 @@ def test_line_planes_need_a_board_with_the_stones_of_both_players(
         init_shapes(config, board=shape)
 
 
+FLAT = ConvTrunkConfig(num_blocks=0, channels=4)
+
+
 def init_board_heads(trunk, actions_per_cell, num_actions=25):
     config = NetworkConfig(trunk=trunk, heads="board")
     return without_arrays(
@@ -326,9 +329,11 @@ def init_board_heads(trunk, actions_per_cell, num_actions=25):
 
 
 def test_board_heads_have_far_fewer_weights():
-    network, variables = init_board_heads(CONV.trunk, 2)
+    network, variables = init_board_heads(FLAT, 2)
     chex.assert_shape(shapes_of(network, variables).policy_logits, (4, 25))
-    _, dense = without_arrays(init_network, jax.random.key(0), BOARD, 25, CONV)
+    _, dense = without_arrays(
+        init_network, jax.random.key(0), BOARD, 25, NetworkConfig(FLAT)
+    )
     size, dense_size = (
         sum(leaf.size for leaf in jax.tree.leaves(each.params["policy_head"]))
         for each in (variables, dense)
@@ -340,10 +345,10 @@ def test_board_heads_have_far_fewer_weights():
     ("trunk", "actions_per_cell", "message"),
     [
         (DENSE.trunk, 2, r"only with a trunk .* 3x4 board, .* returns \(6,\)"),
-        (CONV.trunk, 0, "network.heads must be dense for a game whose actions"),
-        (CONV.trunk, 3, "actions_per_cell must be at most 25 actions / 12 cells: 3"),
-        (CONV.trunk, -1, "actions_per_cell must be an int >= 1: -1"),
-        (CONV.trunk, 1.0, "actions_per_cell must be an int >= 1: 1.0"),
+        (FLAT, 0, "network.heads must be dense for a game whose actions"),
+        (FLAT, 3, "actions_per_cell must be at most 25 actions / 12 cells: 3"),
+        (FLAT, -1, "actions_per_cell must be an int >= 1: -1"),
+        (FLAT, 1.0, "actions_per_cell must be an int >= 1: 1.0"),
     ],
 )
 def test_board_heads_need_a_board_and_actions_of_cells(

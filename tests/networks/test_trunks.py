@@ -255,7 +255,7 @@ def test_the_parameters_of_a_bfloat16_trunk_are_float32(trunk):
 def test_a_trunk_evaluates_positions_independently(trunk):
     @jax.jit
     def compute(x):
-        model = trunk()
+        model = trunk(1)
         return model(x)[1:2], model(x[1:2])
 
     together, alone = compute(observations(batch_size=3))

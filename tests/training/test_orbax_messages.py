@@ -15,6 +15,7 @@ def wait_for_the_end_of_suppression():
 
 def test_what_is_released_soon_after_a_failure_prints_nothing(monkeypatch):
     wait_for_the_end_of_suppression()
+    gc.freeze()  # what other tests left takes the garbage collector long
     shown = []
     monkeypatch.setattr(sys, "unraisablehook", shown.append)
     code = compile("async def write(): pass", "/orbax/serialization.py", "exec")
