@@ -83,20 +83,13 @@ def first_states():
     return initial_states(GAME, 2)
 
 
-@pytest.mark.parametrize(
-    "name",
-    [
-        "breakthrough:5",
-        "chess",
-        "connect_four",
-        "go:3",
-        "go:size=3,superko=True",
-        "gomoku:4,4,3",
-        "hex:3",
-        "othello",
-        "tic_tac_toe",
-    ],
+GAMES = (
+    *("breakthrough:5", "chess", "connect_four", "go:3", "go:size=3,superko=True"),
+    *("gomoku:4,4,3", "hex:3", "othello", "tic_tac_toe"),
 )
+
+
+@pytest.mark.parametrize("name", GAMES)
 def test_a_game_has_the_same_types(name):
     game = games.make(name)
 
@@ -107,14 +100,8 @@ def test_a_game_has_the_same_types(name):
             return game.step(state, jnp.argmax(game.legal_action_mask(state)))
 
         state = jax.lax.fori_loop(0, 3, move, start)
-        return (
-            state,
-            game.legal_action_mask(state),
-            game.observe(state),
-            game.rewards(state),
-            game.evaluate(state),
-            game.board(state),
-        )
+        names = ("legal_action_mask", "observe", "rewards", "evaluate", "board")
+        return state, *(getattr(game, name)(state) for name in names)
 
     assert_same_types(play)
 
@@ -142,15 +129,16 @@ def test_a_game_has_the_same_moves_and_results(name, num_moves):
     jax.tree.map(np.testing.assert_array_equal, *results)
 
 
+ALL_SETTINGS = {"tree_reuse_nodes": 4, "use_solver": True}
+
+
 @pytest.mark.parametrize(
     ("algorithm", "settings"),
     [
-        ("gumbel", {"tree_reuse_nodes": 4, "use_solver": True}),
-        pytest.param("gumbel", {}, marks=pytest.mark.slow),
-        pytest.param("alphazero", {}, marks=pytest.mark.slow),
-        pytest.param(
-            *("alphazero", {"tree_reuse_nodes": 4, "use_solver": True}),
-            marks=pytest.mark.slow,
+        ("gumbel", ALL_SETTINGS),
+        *(
+            pytest.param(*case, marks=pytest.mark.slow)
+            for case in (("gumbel", {}), ("alphazero", {}), ("alphazero", ALL_SETTINGS))
         ),
     ],
 )
@@ -197,6 +185,7 @@ def test_a_root_in_float64_is_searched_in_float32(policy):
     assert_same_types(search)
 
 
+SLOW_PLAYERS = ("greedy", "minimax", "mcts")
 PLAYERS = {
     "random": lambda *_: RandomPlayer(GAME),
     "greedy": lambda *_: GreedyPlayer(GAME),
@@ -211,10 +200,7 @@ PLAYERS = {
     "kind",
     [
         *("random", "network", "alphazero"),
-        *(
-            pytest.param(k, marks=pytest.mark.slow)
-            for k in ("greedy", "minimax", "mcts")
-        ),
+        *(pytest.param(kind, marks=pytest.mark.slow) for kind in SLOW_PLAYERS),
     ],
 )
 def test_a_player_has_the_same_types(kind):
