@@ -11,11 +11,14 @@ import jax
 import jax.numpy as jnp
 import pytest
 from flax import struct
+from untrained import untrained
 
-from azjax import games, players
+from azjax import games
 from azjax.games import Game, State
+from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.play import notebook
-from azjax.players import Choice
+from azjax.players import AlphaZeroPlayer, Choice
+from azjax.search import GumbelConfig
 
 PATIENCE = 30.0  # seconds; the machine can be loaded
 YOURS = "#board[data-turn=user]"
@@ -131,8 +134,11 @@ def test_the_opponent_decides_in_the_requested_position():
 def searching():
     """Returns a board with an opponent that searches."""
     game = games.make("tic_tac_toe")
-    player = players.load("alphazero:pretrained?simulations=60", game)
+    trunk = DenseTrunkConfig(width=4, num_blocks=1, stem_channels=4, window=1)
+    network, variables = untrained(game, NetworkConfig(trunk=trunk))
+    player = AlphaZeroPlayer(game, GumbelConfig(), 60, network, variables)
     kernel = Kernel("tic_tac_toe", player, seed=3)
+    kernel.ask("decide", actions=[], simulations=25)  # compiles the search
     yield kernel
     kernel.board.close()
 

@@ -15,8 +15,8 @@ from azjax.play.server.describing import describe_position
 from azjax.play.server.rules import Rules
 
 HERE = pathlib.Path(__file__).parent
-NUM_GAMES = 1000
-NUM_COMPARED = 200  # of these games, the winning cells are compared
+NUM_GAMES = 200
+NUM_COMPARED = 50  # of these games, the winning cells are compared
 ILLEGAL = 0.02  # fraction of moves that are random numbers, legal or not
 
 pytestmark = pytest.mark.usefixtures("node")

@@ -6,7 +6,6 @@ import pathlib
 import subprocess
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -19,6 +18,7 @@ HERE = pathlib.Path(__file__).parent
 SIMULATIONS = 40
 GAME = games.make("tic_tac_toe")
 step = jax.jit(GAME.step)
+first = jax.device_get(jax.jit(GAME.init)())
 
 pytestmark = pytest.mark.usefixtures("node")
 
@@ -55,8 +55,8 @@ def visits_of(decision, num_actions):
     return visits
 
 
-def player_of(trained, tree_reuse_nodes=0):
-    search = dataclasses.replace(trained.search, tree_reuse_nodes=tree_reuse_nodes)
+def player_of(trained):
+    search = dataclasses.replace(trained.search, tree_reuse_nodes=400)
     return players.AlphaZeroPlayer(
         game=trained.game,
         search=search,
@@ -72,10 +72,16 @@ def analyze(player, states, memory):
 
 
 def state_after(actions):
-    state = GAME.init()
+    state = first
     for action in actions:
-        state = step(state, action)
-    return jax.tree.map(lambda leaf: leaf[None], state)
+        state = step(state, np.int32(action))
+    return state
+
+
+def batched(positions):
+    """Returns the states after lists of actions, as a batch."""
+    states = [jax.device_get(state_after(actions)) for actions in positions]
+    return jax.tree.map(lambda *leaves: np.stack(leaves), *states)
 
 
 OPENINGS = [
@@ -111,8 +117,14 @@ def decisions(trained, tmp_path_factory):
     return run_steps(trained, steps, tmp_path_factory.mktemp("search"))
 
 
-def test_visits_and_values_equal_pythons(trained, decisions):
-    check_same(trained, decisions[: len(FRESH)])
+@pytest.fixture(scope="module")
+def fresh(trained):
+    """Python's search of the openings."""
+    return analyze_openings(trained)
+
+
+def test_visits_and_values_equal_pythons(fresh, decisions):
+    check_same(fresh, decisions[: len(FRESH)])
 
 
 @pytest.mark.slow
@@ -138,15 +150,17 @@ def test_every_network_runs_in_the_browsers_runtime(
     )
     changes = {"network": network, "variables": variables, "config": config}
     other = dataclasses.replace(trained, **changes)
-    check_same(other, run_steps(other, FRESH, tmp_path))
+    check_same(analyze_openings(other), run_steps(other, FRESH, tmp_path))
 
 
-def check_same(trained, decisions):
-    states = [state_after(actions) for actions in OPENINGS]
-    batch = jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *states)
-    _, analysis, _ = analyze(player_of(trained), batch, None)
+def analyze_openings(trained):
+    player, states = player_of(trained), batched(OPENINGS)
+    return jax.device_get(analyze(player, states, player.init_carry(states))[1])
+
+
+def check_same(analysis, decisions):
     for index, decision in enumerate(decisions):
-        expected = np.asarray(analysis.visits[index])
+        expected = analysis.visits[index]
         np.testing.assert_array_equal(visits_of(decision, 9), expected)
         assert decision["action"] == expected.argmax()
         for move in decision["moves"]:
@@ -190,14 +204,15 @@ def check_same_tree(tree, branches, index):
     assert visits == sorted(visits, reverse=True)
 
 
+@pytest.mark.usefixtures("fresh")  # the same program
 def test_the_tree_is_reused_from_move_to_move(trained, decisions):
-    player = player_of(trained, tree_reuse_nodes=400)
-    states = [state_after(actions) for actions in PLAYED]
-    memory = player.init_carry(states[0])
-    expected = []
-    for state in states:
-        _, analysis, memory = analyze(player, state, memory)
-        expected.append(np.asarray(analysis.visits[0]))
+    player = player_of(trained)
+    # As many equal positions as there are openings, for the same program.
+    batches = [batched([actions] * len(OPENINGS)) for actions in PLAYED]
+    memory, expected = player.init_carry(batches[0]), []
+    for states in batches:
+        _, analysis, memory = analyze(player, states, memory)
+        expected.append(np.asarray(analysis.visits)[0])
     found = decisions[len(FRESH) : -1]
     for decision, visits in zip(found, expected, strict=False):
         np.testing.assert_array_equal(visits_of(decision, 9), visits)
