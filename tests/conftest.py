@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from cpu_limit import CpuLimit
 from fake_hub import TOKEN, FakeHub
-from quick_compilation import FEW_OPTIMIZATIONS, ONE_THREAD, optimizing
+from quick_compilation import FEW_OPTIMIZATIONS
 
 from azjax import games
 from azjax.players import ForfeitError, MoveDecision
@@ -44,10 +44,9 @@ MAX_CACHE_BYTES = 2_000_000_000
 def pytest_configure(config):
     """Sets up XLA for the tests: little optimization, and one cache for all workers.
 
-    Most tests spend more time in compilation than in execution, so XLA optimizes
-    little; `fully_optimized` is for the others. If `XLA_FLAGS` is set, even to an empty
-    text, all tests run with these flags. Newer versions of XLA may reject a flag that
-    they do not know.
+    The tests spend more time in compilation than in execution, so XLA optimizes little.
+    If `XLA_FLAGS` is set, even to an empty text, they run with these flags. Newer
+    versions of XLA may reject a flag that they do not know.
 
     Workers and the programs that the tests start inherit the environment. The user's
     cache is neither read nor written. The tests' cache is part of pytest's, which
@@ -120,14 +119,6 @@ def program(name):
         is_required = os.environ.get("AZJAX_STRICT_TESTS")
         (pytest.fail if is_required else pytest.skip)(f"needs the program {name}")
     return path
-
-
-@pytest.fixture
-def fully_optimized(monkeypatch):
-    """Compiles what the test jits, and the programs that it starts, as users do."""
-    if os.environ.get("XLA_FLAGS") == FEW_OPTIMIZATIONS:
-        monkeypatch.setenv("XLA_FLAGS", ONE_THREAD)
-        monkeypatch.setattr(jax, "jit", optimizing(jax.jit))
 
 
 @pytest.fixture(scope="session")
