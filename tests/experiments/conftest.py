@@ -17,7 +17,7 @@ from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.search import GumbelConfig
 
 FOLDER = pathlib.Path(__file__).parents[2] / "experiments"
-SECONDS = 180  # time limit of a script
+SECONDS = 300  # time limit of a script
 
 
 @contextlib.contextmanager

@@ -103,7 +103,7 @@ def test_visitors_play_on_the_server_during_attacks(tmp_path):
         cwd=tmp_path,
         stdout=subprocess.PIPE,
         check=True,
-        timeout=120,
+        timeout=200,
     ).stdout
     results = json.loads(out)
     for result in results.values():

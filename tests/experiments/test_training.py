@@ -76,7 +76,7 @@ def test_extended_runs_are_compared_with_full_ones(run):
 
 @pytest.mark.slow
 def test_a_killed_run_loses_no_data(run):
-    out = run("bench/kill_resume.py", "--kills", "1", "--patience", "60")
+    out = run("bench/kill_resume.py", "--kills", "1", "--patience", "120")
     assert "no data was lost" in out
 
 
@@ -88,7 +88,7 @@ def test_runs_on_different_numbers_of_devices_are_compared(options, run):
     tiny = """--self-play.num-games 8 --self-play.num-simulations 2
         --learner.batch-size 8 --replay.min-positions 64 --evaluation.num-evaluations 1
         --evaluation.num-positions 8 --evaluation.opponents"""
-    settings = ("--game", "tic_tac_toe", "--iterations", "6", "--patience", "60")
+    settings = ("--game", "tic_tac_toe", "--iterations", "6", "--patience", "120")
     out = run(
         "bench/device_counts.py", *settings, *options.split(), f"--options={tiny}"
     )
