@@ -8,6 +8,7 @@ import jax
 import numpy as np
 import onnxruntime
 import pytest
+from untrained import untrained_shapes
 
 from azjax import games, players
 from azjax.networks import DenseTrunkConfig, NetworkConfig
@@ -25,11 +26,13 @@ def shipped(request):
 
 
 def untrained(name, search=None):
-    game, config = (
-        games.make(name),
-        NetworkConfig(trunk=DenseTrunkConfig(width=16, num_blocks=1)),
+    game = games.make(name)
+    config = NetworkConfig(trunk=DenseTrunkConfig(width=16, num_blocks=1))
+    network, shapes = untrained_shapes(game, config)
+    rng = np.random.default_rng(0)
+    variables = jax.tree.map(
+        lambda leaf: np.asarray(rng.normal(size=leaf.shape), leaf.dtype), shapes
     )
-    network, variables = players.first_network(0, game, config)
     return players.TrainedPlayer(
         game, network, variables, config, search or GumbelConfig(), seed=0
     )

@@ -3,8 +3,10 @@
 import os
 import threading
 
+import jax
 import numpy as np
 import pytest
+from untrained import untrained_shapes
 
 from azjax import games
 from azjax.networks import DenseTrunkConfig, NetworkConfig
@@ -14,7 +16,6 @@ from azjax.players import (
     MoveDecision,
     ResignError,
     TrainedPlayer,
-    first_network,
     save_player,
 )
 from azjax.search import GumbelConfig
@@ -55,7 +56,11 @@ def _save_run(directory, seed, width=8):
     (directory / "config.json").write_text('{"format": 1, "game": "tic_tac_toe"}')
     game = games.make("tic_tac_toe")
     config = NetworkConfig(trunk=DenseTrunkConfig(width=width, num_blocks=1))
-    network, variables = first_network(seed, game, config)
+    network, shapes = untrained_shapes(game, config)
+    rng = np.random.default_rng(seed)
+    variables = jax.tree.map(
+        lambda leaf: np.asarray(rng.normal(size=leaf.shape), leaf.dtype), shapes
+    )
     trained = TrainedPlayer(game, network, variables, config, GumbelConfig(), seed=seed)
     save_player(directory / "player", trained)
     for path in (directory / "player").iterdir():  # a time stamp for each seed

@@ -1,7 +1,10 @@
 import json
 import os
 
+import jax
+import numpy as np
 import pytest
+from untrained import untrained_shapes
 
 from azjax import games
 from azjax.networks import DenseTrunkConfig, NetworkConfig
@@ -12,7 +15,7 @@ from azjax.play.server.catalog import (
     load_offered,
     make_catalog,
 )
-from azjax.players import DEFAULT_SIMULATIONS, TrainedPlayer, first_network, save_player
+from azjax.players import DEFAULT_SIMULATIONS, TrainedPlayer, save_player
 from azjax.search import GumbelConfig
 
 
@@ -20,11 +23,10 @@ def make_run(directory, spec):
     """Writes the first files of a run: its settings and a player."""
     directory.mkdir(parents=True)
     (directory / "config.json").write_text(json.dumps({"format": 1, "game": spec}))
-    game, config = (
-        games.make(spec),
-        NetworkConfig(trunk=DenseTrunkConfig(width=8, num_blocks=1)),
-    )
-    network, variables = first_network(0, game, config)
+    game = games.make(spec)
+    config = NetworkConfig(trunk=DenseTrunkConfig(width=8, num_blocks=1))
+    network, shapes = untrained_shapes(game, config)
+    variables = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
     trained = TrainedPlayer(game, network, variables, config, GumbelConfig(), seed=0)
     save_player(directory / "player", trained)
 

@@ -10,10 +10,12 @@ URL, SOCKET = "http://localhost:8000", "ws://localhost:8000/socket"
 TOKEN = "sesame & open; \u00e9\u00e8 0123"
 
 
-@pytest.fixture
-def client_of(tmp_path):
+@pytest.fixture(scope="module")
+def client_of(tmp_path_factory):
+    directory = tmp_path_factory.mktemp("runs")
+
     def make(token):
-        catalog = make_catalog(["tic_tac_toe"], (), tmp_path)
+        catalog = make_catalog(["tic_tac_toe"], (), directory)
         app = make_app(
             PlayerRegistry(catalog, Limits()), names=["localhost"], token=token
         )
@@ -22,48 +24,51 @@ def client_of(tmp_path):
     return make
 
 
-@pytest.fixture
+@pytest.fixture(scope="module")
 def free(client_of):
     with client_of(None) as client:
         yield client
 
 
-@pytest.fixture
-def guarded(client_of):
+@pytest.fixture(scope="module")
+def guarded_client(client_of):
     with client_of(TOKEN) as client:
         yield client
 
 
-@pytest.mark.parametrize(
-    "host",
-    [
-        "evil.example",
-        "localhost.evil.example",
-        "",
-        "[",
-        "127.0.0.1.evil.example",
-        "::1",
-    ],
+@pytest.fixture
+def guarded(guarded_client):
+    guarded_client.cookies.clear()
+    return guarded_client
+
+
+FOREIGN = (
+    "evil.example",
+    "localhost.evil.example",
+    "127.0.0.1.evil.example",
+    "",
+    "[",
+    "::1",
 )
-def test_a_foreign_host_name_is_rejected(free, host):
-    answer = free.get("/lobby.json", headers={"host": host})
-    assert answer.status_code == 421
+OWN = ("localhost", "LOCALHOST:1", "192.168.1.5:8000", "[::1]:80", "[fe80::1]")
 
 
 @pytest.mark.parametrize(
-    "host", ["localhost", "LOCALHOST:1", "192.168.1.5:8000", "[::1]:80", "[fe80::1]"]
+    ("host", "status"),
+    [(host, 421) for host in (*FOREIGN, "", "[", "::1")]
+    + [(host, 200) for host in OWN],
 )
-def test_own_names_and_ip_addresses_are_accepted(free, host):
-    assert free.get("/lobby.json", headers={"host": host}).status_code == 200
+def test_only_own_host_names_and_ip_addresses_are_accepted(free, host, status):
+    assert free.get("/lobby.json", headers={"host": host}).status_code == status
 
 
 @pytest.mark.parametrize("path", ["/", "/lobby.json", "/app.js", "/nothing"])
-@pytest.mark.parametrize("query", ["", "?token=", "?token=wrong", "?token=%ff"])
-def test_requests_without_the_token_are_rejected(guarded, path, query):
-    answer = guarded.get(f"{path}{query}")
-    assert answer.status_code == 401
-    assert answer.text == "a token is required: add ?token=TOKEN to the address"
-    assert {name: answer.headers[name] for name in HEADERS} == HEADERS
+def test_requests_without_the_token_are_rejected(guarded, path):
+    for query in ("", "?token=", "?token=wrong", "?token=%ff"):
+        answer = guarded.get(f"{path}{query}")
+        assert answer.status_code == 401
+        assert answer.text == "a token is required: add ?token=TOKEN to the address"
+        assert {name: answer.headers[name] for name in HEADERS} == HEADERS
 
 
 def test_without_the_token_there_is_no_websocket(guarded):

@@ -234,6 +234,7 @@ class Requests:
                 return answer["kind"], answer["value"]
 
 
+@pytest.mark.slow
 def test_hostile_runs_do_not_affect_a_valid_run(
     tmp_path, monkeypatch, processes, capsys
 ):

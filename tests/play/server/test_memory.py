@@ -16,41 +16,33 @@ class Loaded:
         self.bytes = 4
 
 
-def test_the_least_recently_used_entry_is_evicted_first():
-    items = {"new": Loaded(3), "old": Loaded(1), "middle": Loaded(2)}
-    assert MemoryBudget(20).make_room(items["new"], items)
-    assert list(items) == ["new", "middle"]
+def busy(names):
+    return {name: Loaded(1, is_busy=True) for name in names}
 
 
-def test_the_needed_entry_stays_even_if_it_is_too_large():
-    items = {"a": Loaded(1, bytes=50), "b": Loaded(2)}
-    assert MemoryBudget(20).make_room(items["a"], items)
-    assert list(items) == ["a"]
-
-
-def test_a_busy_entry_shrinks_and_stays():
-    items = {"busy": Loaded(1, is_busy=True), "idle": Loaded(2), "kept": Loaded(3)}
-    assert MemoryBudget(15).make_room(items["kept"], items)
-    assert list(items) == ["busy", "kept"]
-    assert items["busy"].bytes == 4
-
-
-def test_there_is_no_room_if_all_entries_are_busy():
-    items = {name: Loaded(1, is_busy=True) for name in "abc"} | {"kept": Loaded(3)}
-    assert not MemoryBudget(15).make_room(items["kept"], items)
-    assert list(items) == ["a", "b", "c", "kept"]
+@pytest.mark.parametrize(
+    ("total", "items", "kept", "has_room", "left"),
+    [
+        # The least recently used entry is evicted first; none if all fit.
+        (20, {"a": Loaded(3), "b": Loaded(1), "c": Loaded(2)}, "a", True, "ac"),
+        (20, {"a": Loaded(1), "b": Loaded(2)}, "b", True, "ab"),
+        # The needed entry stays even if it is too large.
+        (20, {"a": Loaded(1, bytes=50), "b": Loaded(2)}, "a", True, "a"),
+        # A busy entry shrinks and stays.
+        (15, {**busy("a"), "b": Loaded(2), "c": Loaded(3)}, "c", True, "ac"),
+        (15, {**busy("abc"), "d": Loaded(3)}, "d", False, "abcd"),
+    ],
+)
+def test_entries_are_evicted_until_the_others_fit(total, items, kept, has_room, left):
+    assert MemoryBudget(total).make_room(items[kept], items) == has_room
+    assert list(items) == [*left]
+    assert all(item.bytes == 4 for item in items.values() if item.is_busy)
 
 
 def test_caches_share_the_budget():
     first, second = {"a": Loaded(1)}, {"b": Loaded(2), "c": Loaded(3)}
     assert MemoryBudget(20).make_room(second["c"], first, second)
     assert (list(first), list(second)) == ([], ["b", "c"])
-
-
-def test_nothing_is_evicted_if_all_entries_fit():
-    items = {"a": Loaded(1), "b": Loaded(2)}
-    assert MemoryBudget(20).make_room(items["b"], items)
-    assert len(items) == 2
 
 
 @pytest.mark.parametrize(
