@@ -108,6 +108,8 @@ def test_a_resumed_run_equals_an_uninterrupted_one(undisturbed, resumed):
         for run in (undisturbed, resumed[-1])
     ]
     jax.tree.map(assert_bits_equal, *states)
+    loaded = players.load_player(resumed[-1].directory)
+    chex.assert_trees_all_equal(loaded.variables, resumed[-1].player.variables)
 
 
 def fresh_state(run):
@@ -122,15 +124,6 @@ def assert_bits_equal(a, b):
     assert np.asarray(a).tobytes() == np.asarray(b).tobytes()
 
 
-def test_a_stopped_run_has_a_player(resumed):
-    # The three runs share a directory: the player is from the last one.
-    assert resumed[0].directory == resumed[-1].directory
-    loaded = players.load_player(resumed[-1].directory)
-    jax.tree.map(
-        np.testing.assert_array_equal, loaded.variables, resumed[-1].player.variables
-    )
-
-
 def test_the_player_directory_is_self_contained(undisturbed, tmp_path):
     shutil.copytree(undisturbed.directory / "player", tmp_path / "elsewhere")
     player = players.load(f"network:{tmp_path / 'elsewhere'}")
@@ -138,9 +131,7 @@ def test_the_player_directory_is_self_contained(undisturbed, tmp_path):
     choice = players.choose(player, jax.random.key(0), opening)
     assert 0 <= int(choice.action[0]) < 9
     loaded = players.load_player(tmp_path / "elsewhere")
-    jax.tree.map(
-        np.testing.assert_array_equal, loaded.variables, undisturbed.player.variables
-    )
+    chex.assert_trees_all_equal(loaded.variables, undisturbed.player.variables)
 
 
 def test_restarting_a_finished_run_changes_nothing(undisturbed):
@@ -164,30 +155,26 @@ def test_restarting_a_finished_run_changes_nothing(undisturbed):
     assert changed <= {"weights.npz"}
 
 
-def test_another_configuration_is_refused_and_nothing_overwritten(undisturbed):
-    before = (undisturbed.directory / "metrics.jsonl").read_bytes()
-    with pytest.raises(ValueError, match=r"seed was 0, is 7\): give the same"):
-        train(config(undisturbed.directory, seed=7))
-    assert (undisturbed.directory / "metrics.jsonl").read_bytes() == before
+@pytest.mark.parametrize(
+    ("changes", "hooks", "message"),
+    [
+        ({"seed": 7}, {}, r"seed was 0, is 7\): give the same"),
+        ({}, {"optimizer": optax.sgd(1e-2)}, r"optimizer was adamw, is {'state': \["),
+        ({}, {"loss": head_losses}, r"hooks was None, is \['loss'\]"),
+    ],
+)
+def test_another_configuration_is_refused_and_nothing_overwritten(
+    undisturbed, changes, hooks, message
+):
+    def content():
+        rows = (undisturbed.directory / "metrics.jsonl").read_bytes()
+        return rows, names(undisturbed.directory / "checkpoints")
 
-
-def test_another_optimizer_is_refused_and_the_checkpoints_kept(undisturbed, tmp_path):
-    directory = tmp_path / "copy"
-    shutil.copytree(undisturbed.directory, directory)
-    before = names(directory / "checkpoints")
-    with pytest.raises(
-        ValueError, match=r"optimizer was adamw, is {'state': \["
-    ) as error:
-        train(config(directory), optimizer=optax.sgd(1e-2))
+    before = content()
+    with pytest.raises(ValueError, match=message) as error:
+        train(config(undisturbed.directory, **changes), **hooks)
     assert "\n" not in str(error.value)
-    assert names(directory / "checkpoints") == before
-
-
-def test_another_loss_is_refused_and_the_checkpoints_kept(undisturbed):
-    before = names(undisturbed.directory / "checkpoints")
-    with pytest.raises(ValueError, match=r"hooks was None, is \['loss'\]"):
-        train(config(undisturbed.directory), loss=head_losses)
-    assert names(undisturbed.directory / "checkpoints") == before
+    assert content() == before
 
 
 def test_notes_can_change_when_a_run_is_continued(undisturbed, tmp_path):

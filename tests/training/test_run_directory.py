@@ -191,40 +191,41 @@ def test_a_run_continues_with_another_spelling_of_the_game(tmp_path):
     assert json.loads(path.read_text())["game"] == "hex:3"
 
 
-def test_a_directory_with_other_files_is_refused(tmp_path):
-    (tmp_path / "thesis.tex").write_text("words")
-    with pytest.raises(ValueError, match="is not empty and not a run: give another"):
-        opened(config(tmp_path))
-    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
-
-
 def test_a_start_that_was_killed_while_writing_can_be_repeated(tmp_path):
     (tmp_path / ".config.json").write_text('{"form')
     opened(config(tmp_path))
     assert {path.name for path in tmp_path.iterdir()} == {"config.json", ".lock"}
 
 
-@pytest.mark.parametrize("text", ['{"format": 1, "ga', "\udcff"])
-def test_a_damaged_configuration_is_refused(tmp_path, text):
-    (tmp_path / "config.json").write_bytes(text.encode(errors="surrogateescape"))
-    with pytest.raises(ValueError, match="is damaged") as error:
+@pytest.mark.parametrize(
+    ("name", "content", "message"),
+    [
+        ("thesis.tex", b"words", "is not empty and not a run: give another"),
+        ("config.json", b'{"format": 1, "ga', "is damaged.*--run-dir"),
+        ("config.json", b"\xff", "is damaged.*--run-dir"),
+        *(
+            ("config.json", json.dumps(content).encode(), r"give another --run-dir$")
+            for content in ({"format": VERSION + 1}, {}, [])
+        ),
+    ],
+)
+def test_other_files_and_unreadable_settings_are_refused_and_kept(
+    tmp_path, name, content, message
+):
+    (tmp_path / name).write_bytes(content)
+    with pytest.raises(ValueError, match=message):
         opened(config(tmp_path))
-    assert "--run-dir" in str(error.value)
+    assert (tmp_path / name).read_bytes() == content
+    assert {path.name for path in tmp_path.iterdir()} <= {name, ".lock"}
 
 
-@pytest.mark.parametrize("content", [{"format": VERSION + 1}, {}, []])
-def test_a_configuration_of_another_version_is_refused(tmp_path, content):
-    (tmp_path / "config.json").write_text(json.dumps(content))
-    with pytest.raises(ValueError, match=r"give another --run-dir$"):
-        opened(config(tmp_path))
-    assert json.loads((tmp_path / "config.json").read_text()) == content
-
-
-def test_a_directory_that_cannot_be_made_is_an_os_error_with_advice(tmp_path):
+def test_a_directory_that_cannot_be_made_is_refused_with_advice(tmp_path):
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(NotADirectoryError, match="give another --run-dir") as error:
         opened(config(tmp_path / "file" / "run"))
     assert error.value.filename == str(tmp_path / "file" / "run")
+    with pytest.raises(ValueError, match="is not a directory: give another --run-dir"):
+        opened(config(tmp_path / "file"))
     assert (tmp_path / "file").read_text() == "in the way"
 
 
@@ -240,12 +241,9 @@ def test_a_full_disk_is_detected_at_the_start(tmp_path, monkeypatch):
     assert read_config(tmp_path / CONFIG_FILE)["game"] == "tic_tac_toe"
 
 
-def test_other_errors_pass_unchanged(tmp_path):
+def test_only_errors_of_the_disk_change_also_in_tensorstores_text(tmp_path):
     with pytest.raises(ValueError, match="wrong shape"), disk_errors(tmp_path):
         raise ValueError("wrong shape")
-
-
-def test_the_systems_error_number_is_found_in_tensorstores_text(tmp_path):
     text = "RESOURCE_EXHAUSTED: Failed to write 4 bytes [os_error_code='28']"
     with pytest.raises(OSError, match="No space left") as error, disk_errors(tmp_path):
         raise ValueError(text)
@@ -253,35 +251,18 @@ def test_the_systems_error_number_is_found_in_tensorstores_text(tmp_path):
     assert "\n" not in str(error.value)
 
 
-def test_a_file_is_refused_as_a_run_directory(tmp_path):
-    (tmp_path / "file").write_text("in the way")
-    with pytest.raises(ValueError, match="is not a directory: give another --run-dir"):
-        opened(config(tmp_path / "file"))
-    assert (tmp_path / "file").read_text() == "in the way"
-
-
 def test_the_metrics_of_a_run_without_its_checkpoints_are_kept(tmp_path):
     opened(config(tmp_path))
     metrics = tmp_path / "metrics.jsonl"
-    metrics.write_text('{"kind": "evaluation", "iteration": 0}\n')
-    opened(config(tmp_path))
-    metrics.write_text('{"kind": "iteration", "iteration": 1}\n')
+    first, second = '{"iteration": 0}\n', '{"iteration": 1}\n'
+    # Only the first bytes are read to find a lost run.
+    for content in (first, first + 2**20 * " " + "\n" + second):
+        metrics.write_text(content)
+        opened(config(tmp_path))
+    metrics.write_text(second)
     with pytest.raises(ValueError, match=f"{tmp_path} holds the metrics of a run"):
         opened(config(tmp_path))
-
-
-def test_metrics_are_read_only_from_a_regular_file(tmp_path):
-    opened(config(tmp_path))
-    (tmp_path / "metrics.jsonl").symlink_to("/dev/null")
-    with pytest.raises(ValueError, match=r"metrics.jsonl cannot be read: .* is no"):
-        opened(config(tmp_path))
-
-
-def test_only_the_first_bytes_of_the_metrics_are_read_to_find_a_lost_run(tmp_path):
-    opened(config(tmp_path))
-    first, second = '{"iteration": 0}\n', '{"iteration": 1}\n'
-    (tmp_path / "metrics.jsonl").write_text(first + 2**20 * " " + "\n" + second)
-    opened(config(tmp_path))
+    assert metrics.read_text() == second
 
 
 def test_the_metrics_of_a_run_in_progress_are_not_checked(tmp_path):
@@ -291,7 +272,12 @@ def test_the_metrics_of_a_run_in_progress_are_not_checked(tmp_path):
             opened(config(tmp_path))
 
 
-def test_settings_are_read_only_from_a_small_regular_file(tmp_path):
+def test_metrics_and_settings_are_read_only_from_regular_files(tmp_path):
+    opened(config(tmp_path))
+    (tmp_path / "metrics.jsonl").symlink_to("/dev/null")
+    with pytest.raises(ValueError, match=r"metrics.jsonl cannot be read: .* is no"):
+        opened(config(tmp_path))
+    (tmp_path / "metrics.jsonl").unlink()
     begin(config(tmp_path))
     (tmp_path / "config.json").unlink()
     (tmp_path / "config.json").symlink_to("/dev/zero")
