@@ -1,19 +1,10 @@
-"""Pages opened in a browser, and a player that searches in slices."""
+"""Pages opened in a browser, and the threads that compile programs."""
 
-import dataclasses
 import importlib
 import threading
 
 import jax
-import numpy as np
 import pytest
-from untrained import untrained
-
-from azjax import games
-from azjax.networks import DenseTrunkConfig, NetworkConfig
-from azjax.play.incremental_search import IncrementalSearch, SlicePlan
-from azjax.players import AlphaZeroPlayer
-from azjax.search import GumbelConfig
 
 TIMEOUT = 30_000  # ms; the machine can be loaded
 YOURS = "#board[data-turn=user]"
@@ -155,41 +146,6 @@ def open_page(browser, tabs):
         each.forget()
 
 
-@pytest.fixture(scope="session")
-def player(connect_four):
-    """A player with a tiny network, which compiles quickly."""
-    trunk = DenseTrunkConfig(width=4, num_blocks=1, stem_channels=4, window=1)
-    network, variables = untrained(connect_four, NetworkConfig(trunk=trunk))
-    return AlphaZeroPlayer(connect_four, GumbelConfig(), 24, network, variables)
-
-
-@pytest.fixture(scope="session")
-def slices(player, connect_four):
-    """A search in four slices, compiled for batches of 1 and 4."""
-    slices = IncrementalSearch(player, SlicePlan(24, 7), connect_four.init())
-    slices.compile(1)
-    slices.compile(4)
-    return slices
-
-
-@pytest.fixture(scope="session")
-def visits_alone(found_alone):
-    """Visits of an unsliced search with 24 simulations, by actions."""
-    return {actions: visits for actions, (_, visits) in found_alone.items()}
-
-
-@pytest.fixture(scope="session")
-def found_alone(player, positions):
-    """Action and visits of an unsliced search with 24 simulations, by actions."""
-    whole = dataclasses.replace(player, simulations=24)
-    analyze = jax.jit(lambda state: whole.analyze(jax.random.key(0), state, None)[:2])
-    found = {}
-    for actions, state in positions:
-        choice, analysis = analyze(jax.tree.map(lambda leaf: leaf[None], state))
-        found[actions] = int(choice.action[0]), np.asarray(analysis.visits[0])
-    return found
-
-
 @pytest.fixture
 def compilations():
     """Names of the threads that compile programs during the test."""
@@ -202,21 +158,3 @@ def compilations():
     jax.monitoring.register_event_duration_secs_listener(note)
     yield threads
     jax.monitoring.unregister_event_duration_listener(note)
-
-
-@pytest.fixture(scope="session")
-def connect_four():
-    return games.make("connect_four")
-
-
-@pytest.fixture(scope="session")
-def positions(connect_four):
-    """Lists of actions with the unfinished positions to which they lead."""
-    step = jax.jit(connect_four.step)
-    found = []
-    for actions in [(), (3,), (3, 3), (3, 2, 3), (0, 6, 1, 5), (3, 3, 3, 3, 3), (2, 3)]:
-        state = connect_four.init()
-        for action in actions:
-            state = step(state, np.int32(action))
-        found.append((actions, jax.tree.map(np.asarray, state)))
-    return found

@@ -3,17 +3,57 @@ import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
 
+import jax
 import numpy as np
 import pytest
+from untrained import untrained
 
-from azjax import players
-from azjax.play.incremental_search import IncrementalSearch
+from azjax import games, players
+from azjax.networks import DenseTrunkConfig, NetworkConfig
+from azjax.play.incremental_search import IncrementalSearch, SlicePlan
 from azjax.play.server import Limits
 from azjax.play.server.jobs import Job
 from azjax.play.server.search_workers import SearchWorker, SessionWorker, TreeBudget
+from azjax.players import AlphaZeroPlayer
+from azjax.search import GumbelConfig
 
 PATIENCE = 30.0  # seconds
 LIMITS = Limits(progress_seconds=1e-9)
+
+
+@pytest.fixture(scope="module")
+def connect_four():
+    return games.make("connect_four")
+
+
+@pytest.fixture(scope="module")
+def player(connect_four):
+    """A player with a tiny network, which compiles quickly."""
+    trunk = DenseTrunkConfig(width=4, num_blocks=1, stem_channels=4, window=1)
+    network, variables = untrained(connect_four, NetworkConfig(trunk=trunk))
+    return AlphaZeroPlayer(connect_four, GumbelConfig(), 24, network, variables)
+
+
+@pytest.fixture(scope="module")
+def slices(player, connect_four):
+    """A search in four slices, compiled for batches of 1 and 4."""
+    slices = IncrementalSearch(player, SlicePlan(24, 7), connect_four.init())
+    slices.compile(1)
+    slices.compile(4)
+    return slices
+
+
+@pytest.fixture(scope="module")
+def positions(connect_four):
+    """Lists of actions with the unfinished positions to which they lead."""
+    step = jax.jit(connect_four.step)
+    found = []
+    for actions in [(), (3,), (3, 3), (3, 2, 3), (0, 6, 1, 5), (3, 3, 3, 3, 3), (2, 3)]:
+        state = connect_four.init()
+        for action in actions:
+            state = step(state, np.int32(action))
+        found.append((actions, jax.tree.map(np.asarray, state)))
+    return found
 
 
 class Waiting:
