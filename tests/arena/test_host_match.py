@@ -13,23 +13,28 @@ KEY = jax.random.key(0)
 
 
 class Engine:
-    """Plays the first legal cell; may fail at the move `fails_at`."""
+    """Plays the first legal cell; may fail at the move `fails_at` of a game.
 
-    def __init__(self, fails_at=None, how=None, starts=True):
-        self.fails_at, self.how, self.starts = fails_at, how, starts
-        self.num_sessions = self.num_closed = 0
-        self.shown = []
+    how: returns the failing move; None for a forfeit.
+    value: returns the value of a move after some moves.
+    """
+
+    def __init__(self, fails_at=None, how=None, value=lambda moves: None):
+        self.fails_at, self.how, self.value = fails_at, how, value
+        self.seeds, self.shown, self.num_closed = [], [], 0
+
+    @property
+    def num_sessions(self):
+        return len(self.seeds)
 
     def start_session(self, game, seed):
-        self.num_sessions += 1
-        if not self.starts:
-            raise players.ForfeitError("no such program")
-        return PlayerSession(self, seed)
+        self.seeds.append(seed)
+        return PlayerSession(self)
 
 
 class PlayerSession:
-    def __init__(self, engine, seed):
-        self.engine, self.seed, self.number = engine, seed, 0
+    def __init__(self, engine):
+        self.engine, self.number = engine, 0
 
     def choose(self, state, moves):
         self.engine.shown.append(list(moves))
@@ -38,22 +43,11 @@ class PlayerSession:
                 raise players.ForfeitError("the engine died")
             return players.MoveDecision(self.engine.how(moves))
         self.number += 1
-        return players.MoveDecision(legal_actions(GAME, state)[0])
+        value = self.engine.value(moves)
+        return players.MoveDecision(legal_actions(GAME, state)[0], value=value)
 
     def close(self):
         self.engine.num_closed += 1
-
-
-class Evaluating(Engine):
-    """Expects to win; after some moves it does not say."""
-
-    def start_session(self, game, seed):
-        session = super().start_session(game, seed)
-        session.choose = lambda state, moves: players.MoveDecision(
-            legal_actions(GAME, state)[0],
-            value=0.5 if len(moves) < 4 else None,
-        )
-        return session
 
 
 RANDOM = players.RandomPlayer(GAME)
@@ -86,7 +80,8 @@ def test_an_engine_gets_all_moves_from_the_initial_position():
 
 
 def test_values_of_external_players_are_those_for_player_0():
-    engine = Evaluating()
+    # It expects to win; after some moves it does not say.
+    engine = Engine(value=lambda moves: 0.5 if len(moves) < 4 else None)
     result = arena.play_match(GAME, engine, RANDOM, KEY, 2, opening_moves=1)
     first, second = result.game_records(("engine", "random"))
     # After the moves after which the engine is to move; the first one is random.
@@ -118,16 +113,10 @@ def test_a_failing_engine_loses_the_game_and_the_match_continues(how, fault, is_
 
 
 def test_an_engine_that_resigns_plays_the_next_game():
-    class Resigning(PlayerSession):
-        def choose(self, state, moves):
-            raise players.ResignError("resigned")
+    def resign(moves):
+        raise players.ResignError("resigned")
 
-    class Weak(Engine):
-        def start_session(self, game, seed):
-            super().start_session(game, seed)
-            return Resigning(self, seed)
-
-    engine = Weak()
+    engine = Engine(fails_at=0, how=resign)
     result = arena.play_match(GAME, engine, RANDOM, KEY, 10, opening_moves=2)
     assert engine.num_sessions == 10
     assert result.total.losses == 10
@@ -167,15 +156,9 @@ def test_separate_forfeits_do_not_end_the_match():
 
 
 def test_every_game_has_different_seeds():
-    seeds = []
-
-    class Recording(Engine):
-        def start_session(self, game, seed):
-            seeds.append(seed)
-            return super().start_session(game, seed)
-
-    arena.play_match(GAME, Recording(), Recording(), KEY, 6, opening_moves=2)
-    assert len(set(seeds)) == 12
+    engines = Engine(), Engine()
+    arena.play_match(GAME, *engines, KEY, 6, opening_moves=2)
+    assert len({seed for engine in engines for seed in engine.seeds}) == 12
 
 
 def test_the_same_key_gives_the_same_games():
