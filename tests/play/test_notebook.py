@@ -138,7 +138,7 @@ def searching():
     network, variables = untrained(game, NetworkConfig(trunk=trunk))
     player = AlphaZeroPlayer(game, GumbelConfig(), 60, network, variables)
     kernel = Kernel("tic_tac_toe", player, seed=3)
-    kernel.ask("decide", actions=[], simulations=25)  # compiles the search
+    kernel.ask("decide", actions=[], simulations=100)  # compiles the search
     yield kernel
     kernel.board.close()
 

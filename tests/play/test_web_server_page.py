@@ -81,7 +81,7 @@ def compile_search(server):
     start = {"game": "tic_tac_toe", "player": "alphazero:pretrained"}
     with connect(f"ws://127.0.0.1:{server.port}/socket") as socket:
         for number, (method, params) in enumerate(
-            {"start": start, "decide": {"actions": [], "simulations": 1}}.items()
+            {"start": start, "decide": {"actions": [], "simulations": 64}}.items()
         ):
             socket.send(json.dumps({"id": number, "method": method, "params": params}))
             while json.loads(socket.recv(PATIENCE))["kind"] != "answer":

@@ -64,7 +64,7 @@ def client(registry):
         with client.websocket_connect(SOCKET) as socket:
             page = Page(socket)
             page.ask("start", game="tic_tac_toe", player="alphazero:pretrained")
-            decide(page, simulations=1)  # compiles the search
+            decide(page, simulations=50)  # compiles the search
         yield client
 
 
