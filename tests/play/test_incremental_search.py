@@ -163,9 +163,8 @@ def test_slices_of_random_playouts_add_up():
     assert [int(decision.analysis.visits.sum()) for decision in decisions] == [7, 10]
 
 
-def test_players_without_search_need_no_tree_and_do_not_replace_each_other(
-    connect_four,
-):
+def test_players_without_search_need_no_tree_and_do_not_replace_each_other():
+    connect_four = games.make("connect_four")
     state = first_state(connect_four)
     for column in (3, 0, 3, 0, 3):  # greedy has only one answer
         state = next_state(connect_four, state, column)
