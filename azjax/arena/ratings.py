@@ -37,6 +37,7 @@ def rate(
     num_players: int,
     pair_points: Mapping[tuple[int, int], Sequence[float] | np.ndarray],
     *,
+    num_distinct: Mapping[tuple[int, int], int] | None = None,
     anchor: tuple[int, float] | None = None,
     seed: int = 0,
 ) -> Ratings:
@@ -56,6 +57,9 @@ def rate(
         num_players: P.
         pair_points: for each pair of players that met, the points of the first with
             each opening, in two games: 0, 0.5, ..., 2.
+        num_distinct: for each pair of players, the number of different pairs of games;
+            deterministic players repeat games, and repetitions are not evidence. None:
+            all differ.
         anchor: a player and its rating; None for a mean of 0.
         seed: seed of the bootstrap.
 
@@ -67,6 +71,8 @@ def rate(
         met: (np.asarray(points)[:, None] == _PAIR_POINTS).sum(axis=0)
         for met, points in pair_points.items()
     }
+    for met, number in (num_distinct or {}).items():
+        counts[met] = counts[met] * (number / counts[met].sum())
     rng = np.random.default_rng(seed)
     best = np.zeros((1, num_players, num_players))
     drawn = np.zeros((SAMPLES, num_players, num_players))

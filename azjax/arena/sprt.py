@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple
 import jax
 import numpy as np
 
-from azjax.arena.matches import check_num_games, play_openings
+from azjax.arena.matches import GAMES_AT_ONCE, check_num_games, play_openings
 from azjax.arena.openings import suite
 from azjax.arena.pairs import pair_counts, tilt
 from azjax.arena.ratings import expected_score
@@ -55,7 +55,11 @@ class Sprt:
             math.log((1 - self.beta) / self.alpha),
         )
 
-    def log_likelihood_ratio(self, pair_points: Sequence[float] | np.ndarray) -> float:
+    def log_likelihood_ratio(
+        self,
+        pair_points: Sequence[float] | np.ndarray,
+        num_distinct: int | None = None,
+    ) -> float:
         """Returns the log-likelihood ratio of H1 to H0.
 
         This is the generalized test with the pentanomial model, as in Fishtest (Van den
@@ -65,16 +69,22 @@ class Sprt:
 
         Args:
             pair_points: the player's points with each opening: 0, 0.5, ..., 2.
+            num_distinct: number of different pairs, as for `score_interval`; None: all.
         """
-        counts = pair_counts(pair_points)
+        counts = pair_counts(pair_points, num_distinct)
         hypotheses = expected_score(self.elo0), expected_score(self.elo1)
         zero, one = (tilt(counts / counts.sum(), score) for score in hypotheses)
         return float(counts @ np.log(zero / one))
 
-    def verdict(self, pair_points: Sequence[float] | np.ndarray) -> Verdict:
-        """Returns the accepted hypothesis, or `undecided`."""
+    def verdict(
+        self,
+        pair_points: Sequence[float] | np.ndarray,
+        num_distinct: int | None = None,
+    ) -> Verdict:
+        """Returns the accepted hypothesis, or `undecided`; arguments as of
+        `log_likelihood_ratio`."""
         lower, upper = self.bounds
-        ratio = self.log_likelihood_ratio(pair_points)
+        ratio = self.log_likelihood_ratio(pair_points, num_distinct)
         if ratio >= upper:
             return "stronger"
         return "not stronger" if ratio <= lower else "undecided"
@@ -92,13 +102,14 @@ class SprtResult(NamedTuple):
 
     @property
     def log_likelihood_ratio(self) -> float:
-        """The log-likelihood ratio of H1 to H0."""
-        return self.test.log_likelihood_ratio(self.match.pair_points)
+        """The log-likelihood ratio of H1 to H0, from distinct pairs of games."""
+        match = self.match
+        return self.test.log_likelihood_ratio(match.pair_points, match.distinct_pairs)
 
     @property
     def verdict(self) -> Verdict:
         """The accepted hypothesis, or `undecided`."""
-        return self.test.verdict(self.match.pair_points)
+        return self.test.verdict(self.match.pair_points, self.match.distinct_pairs)
 
 
 def play_sprt(
@@ -110,6 +121,7 @@ def play_sprt(
     max_games: int,
     opening_moves: int | None = None,
     games_a_look: int = GAMES_A_LOOK,
+    games_at_once: int = GAMES_AT_ONCE,
     on_look: Callable[[SprtResult], object] = lambda result: None,
 ) -> SprtResult:
     """Plays a match until the test is decided or `max_games` are played.
@@ -122,6 +134,7 @@ def play_sprt(
         max_games: an even number.
         opening_moves: as in `play_match`.
         games_a_look: games between two tests, an even number.
+        games_at_once: as in `play_match`.
         on_look: called with the result after each test, also after one of the games
             that are over when Ctrl-C interrupts.
 
@@ -138,7 +151,10 @@ def play_sprt(
         look_key = jax.random.fold_in(game_key, first)
         chunk = openings.take(rows)
         try:
-            played.append(play_openings(game, *players, chunk, look_key))
+            match = play_openings(
+                game, *players, chunk, look_key, games_at_once=games_at_once
+            )
+            played.append(match)
         except MatchInterrupted as interrupted:
             on_look(SprtResult(test, concatenate([*played, interrupted.match])))
             raise

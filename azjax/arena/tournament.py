@@ -69,8 +69,9 @@ class Tournament:
             anchor: a player's name and its rating; None for a mean of 0.
         """
         points = {met: result.pair_points for met, result in self.matches.items()}
+        distinct = {met: result.distinct_pairs for met, result in self.matches.items()}
         fixed = anchor and (self.names.index(anchor[0]), anchor[1])
-        return rate(len(self.names), points, anchor=fixed)
+        return rate(len(self.names), points, num_distinct=distinct, anchor=fixed)
 
 
 def play_tournament(

@@ -273,6 +273,7 @@ def _test(settings: ArenaSettings, test: Sprt) -> dict[str, Any]:
                 test,
                 max_games=settings.num_games,
                 opening_moves=settings.opening_moves,
+                games_at_once=settings.at_once,
                 on_look=on_look,
             )
         except KeyboardInterrupt:

@@ -122,3 +122,10 @@ def test_unconnected_players_are_refused():
     points = {(0, 1): [1.0], (2, 3): [1.0]}
     with pytest.raises(ValueError, match="2 of 4 players are not connected"):
         arena.rate(4, points)
+
+
+def test_repeated_games_are_no_evidence():
+    points, once = {(0, 1): [1.5] * 64}, {(0, 1): 1}
+    assert arena.rate(2, points).low[0] > 0
+    ratings = arena.rate(2, points, num_distinct=once)
+    assert ratings.low[0] < 0 < ratings.high[0]

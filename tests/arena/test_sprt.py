@@ -3,6 +3,7 @@ import math
 import jax
 import numpy as np
 import pytest
+from flax import struct
 
 from azjax import arena, games
 from azjax.players import RandomPlayer, load
@@ -103,3 +104,36 @@ def test_a_match_between_equals_plays_all_games():
     )
     assert result.verdict == "undecided"
     assert result.match.total.games == 100
+
+
+def test_repeated_games_decide_nothing():
+    test = arena.Sprt(0, 50)
+    assert test.verdict([1.5] * 32) == "stronger"
+    assert test.verdict([1.5] * 32, 1) == "undecided"
+    moves = np.tile(np.array([[0, 1, 2], [3, 4, 5]], np.int32), (32, 1))
+    results = np.tile(np.array([1, 0], np.int8), 32)
+    match = arena.MatchResult(moves, results, ("",) * 64, opening_moves=0)
+    found = arena.SprtResult(test, match)
+    assert found.verdict == "undecided"
+    assert 0 < found.log_likelihood_ratio < 0.2
+
+
+def test_concurrent_games_are_limited():
+    sizes = []
+
+    @struct.dataclass
+    class Counted(RandomPlayer):
+        def choose(self, rng_key, states):
+            sizes.append(states.current_player.shape[0])
+            return super().choose(rng_key, states)
+
+    arena.play_sprt(
+        GAME,
+        (Counted(GAME), RandomPlayer(GAME)),
+        jax.random.key(0),
+        arena.Sprt(-5, 5),
+        max_games=16,
+        games_a_look=16,
+        games_at_once=4,
+    )
+    assert set(sizes) == {2}  # two openings, each with both colors
