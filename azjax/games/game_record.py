@@ -81,12 +81,15 @@ class RecordFormat(NamedTuple):
     write: returns games as text; called with the `Game` that has the format.
     read: yields the games of a text; raises a ValueError, with the place, for one that
         cannot be read.
+    decode: returns the text of a file that is not in UTF-8; raises a ValueError if that
+        cannot be done.
     """
 
     suffix: str
     head: str
     write: Callable[[Any, Sequence[GameRecord]], str]
     read: Callable[[str], Iterator[GameText]]
+    decode: Callable[[bytes], str] = lambda content: content.decode("latin-1")
 
 
 def ends_opening(comment: str) -> bool:

@@ -1,8 +1,9 @@
 """Reads games from files in any of the formats that azjax knows."""
 
+import codecs
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 from azjax.games import saved_game
@@ -40,12 +41,12 @@ def read_games(
             or has an illegal move; the message names the file and the place.
     """
     path = Path(path)
-    text = _read(path)
+    record_format = _format_of(path.suffix.removeprefix(".").lower())
+    text = _read(path, (record_format or JSON_LINES).decode)
     if text.startswith(saved_game.HEAD):
         saved, actions = saved_game.load(path, game)
         yield make(saved.game), _saved_record(saved, actions)
         return
-    record_format = _format_of(path.suffix.removeprefix(".").lower())
     if record_format is None and game is None:
         known = ", ".join(f".{suffix}" for suffix in _formats())
         raise ValueError(
@@ -95,7 +96,7 @@ def read_game(text: str, game: Game) -> GameRecord:
     return _replayed(game, found)
 
 
-def _read(path: Path) -> str:
+def _read(path: Path, decode: Callable[[bytes], str]) -> str:
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
@@ -103,12 +104,20 @@ def _read(path: Path) -> str:
         raise ValueError(f"{path}: {error.strerror or error}") from None
     if len(content) > MAX_BYTES:
         raise ValueError(f"{path} has more than {MAX_BYTES:,} bytes: divide it")
-    if b"\0" in content:
-        raise ValueError(f"{path} is not a text file")
     try:
+        if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
+            return content.decode("utf-16")
+        if b"\0" in content:
+            raise ValueError("it is not a text file")
         return content.decode("utf-8-sig")
     except UnicodeDecodeError:
-        return content.decode("latin-1")  # the encoding of PGN, and SGF's default
+        pass
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+    try:
+        return decode(content)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
 
 
 def _formats() -> dict[str, RecordFormat]:

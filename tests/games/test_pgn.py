@@ -201,3 +201,31 @@ def test_resignation_and_random_moves_are_comments():
     assert read.headers["Termination"] == "normal"
     comments = [node.comment for node in read.mainline()]
     assert comments == ["", "the moves so far were made at random", "resigned"]
+
+
+@pytest.mark.parametrize(
+    ("text", "moves"),
+    [
+        ("1. ♘f3 ♞f6 2. ♙g3 g6", ["g1f3 g8f6 g2g3 g7g6"]),
+        (
+            '[White "A"]\n[Result "1-0"]\n1. e4 e5 1-0\n[White "C"]\n1. d4 d5 0-1',
+            ["e2e4 e7e5", "d2d4 d7d5"],
+        ),
+        ("1. e4 e5 1-0 1. d4 0-1", ["e2e4 e7e5", "d2d4"]),
+        (
+            "1.e4 e5 2.f4 (2.Nf3 Nc6 (2...d6) 1-0) exf4 $1 3.Nf3!? g5 +- 4. h4 *",
+            ["e2e4 e7e5 f2f4 e5f4 g1f3 g7g5 h2h4"],
+        ),
+        ('{first} [White "A"] [Black "B"]\r\r1. e4 e5 ½-½', ["e2e4 e7e5"]),
+        ("1. e4 e5 ; Sf3 1-0\n% Sf3\n2. Nf3", ["e2e4 e7e5 g1f3"]),
+    ],
+)
+def test_games_are_read_whole(text, moves):
+    games_of_file = CHESS.record_format.read(text)
+    assert [" ".join(found.moves) for found in games_of_file] == moves
+
+
+def test_the_termination_marker_counts():
+    pairs = [("1-0", "1/2-1/2"), ("1/2", "*"), ("0-1", "")]
+    text = "\n".join(f'[Result "{tag}"]\n1. e4 {marker}' for tag, marker in pairs)
+    assert [found.result for found in CHESS.record_format.read(text)] == [0, 0, -1]

@@ -221,7 +221,17 @@ def test_an_error_names_the_line(line, message, tmp_path):
         ("a.pgn", f'[SetUp "1"]\n[FEN "{FEN}"]\n\n1... e5 *\n', "game 1 starts from"),
         ("a.pgn", '[Result "*"]\n\n1. e5 *\n', "game 1: illegal san: 'e5'"),
         ("a.pgn", '[Result "won"]\n\n1. e4\n', "game 1: result must be 1-0"),
-        ("a.pgn", "(;SZ[5];B[aa])", "game 1 has neither tags nor moves"),
+        ("a.pgn", "(;SZ[5];B[aa])", "the parentheses of a variation do not match"),
+        ("a.pgn", "*", "game 1 has neither tags nor moves"),
+        ("a.pgn", "1. Sf3 Sf6", "game 1: 'Sf3' in line 1 is no part of PGN; the piec"),
+        (
+            "a.pgn",
+            '1. e4 *\n\n[White "B"]\n1. d4 { open d5 *\n\n[White "C"]\n1. c4 *',
+            "game 2: the comment that begins in line 4 has no end",
+        ),
+        ("a.pgn", "1. e4 (1. d4 e5", "game 1: the parentheses of a variation do not"),
+        ("a.pgn", "1. e4 ) e5", "game 1: the parentheses of a variation do not"),
+        ("a.sgf", b"(;SZ[9]CA[UTF-8]PB[\x95\\];B[aa])", "not in UTF-8, as CA says"),
         ("a.sgf", "(;GM[2];B[aa])", "game 1: GM is 2, and 1 is Go"),
         ("a.sgf", "(;SZ[5]AB[aa][bb];W[cc])", "game 1: handicap stones"),
         ("a.sgf", "(;SZ[5];B[aa];B[bb])", "game 1: move 2 is of B out of turn"),
@@ -238,7 +248,7 @@ def test_an_error_names_the_line(line, message, tmp_path):
 )
 def test_files_that_cannot_be_read_are_refused(name, text, message, tmp_path, caplog):
     path = tmp_path / name
-    path.write_text(text)
+    path.write_bytes(text if isinstance(text, bytes) else text.encode())
     with pytest.raises(ValueError, match=f"{name}.*{message}"):
         list(read_games(path))
     assert not caplog.records
@@ -249,7 +259,7 @@ def test_other_content_is_refused(tmp_path):
     with pytest.raises(ValueError, match=r"games.pgn: No such file"):
         list(read_games(path))
     path.write_bytes(b"\x80\x04\0\0")
-    with pytest.raises(ValueError, match=r"games.pgn is not a text file"):
+    with pytest.raises(ValueError, match=r"games.pgn: it is not a text file"):
         list(read_games(path))
 
 
@@ -287,7 +297,7 @@ def test_the_beginning_of_a_text_shows_its_format(name, text, moves, names):
         ("hex:3", GOOD, "line 1 is of 'tic_tac_toe', not of hex:3"),
         ("hex:3", GOOD.replace("tic", "pgx:tic"), "line 1 is of 'pgx', not of hex:3"),
         ("hex:3", GOOD.replace("tic_tac_toe", "hex:4"), "line 1 is of hex:4, not of"),
-        ("chess", "[" * 50_000, "game 1 has neither tags nor moves"),
+        ("chess", "[" * 50_000, r"game 1: '\[{20}' in line 1 is no part of PGN"),
         ("chess", "1. e5", "game 1: illegal san: 'e5'"),
     ],
 )

@@ -2,9 +2,10 @@ import json
 import re
 
 import numpy as np
+import pytest
 from compiled_games import compiled, random_game
 
-from azjax.games import GameRecord
+from azjax.games import GameRecord, read_games
 from azjax.games.game_record import to_json_lines
 
 GO = compiled("go:5")
@@ -55,3 +56,23 @@ def test_margins_are_those_of_the_final_positions():
     for tree, written, result in zip(trees, records, results, strict=True):
         assert result in tree
         assert len(re.findall(r";[BW]\[", tree)) == len(written.moves)
+
+
+@pytest.mark.parametrize(
+    ("codec", "declared", "name"),
+    [
+        ("cp932", "", "表"),  # its second byte is a backslash
+        ("cp932", "CA[Shift_JIS]", "表"),
+        ("big5", "CA[Big5]", "功"),
+        ("gb18030", "CA[gb2312]", "表"),
+        ("latin-1", "", "André"),  # é and the bracket are a character of Shift_JIS
+        ("utf-8", "", "表"),
+        ("utf-16", "", "表"),
+    ],
+)
+def test_no_move_is_lost_in_any_encoding(tmp_path, codec, declared, name):
+    path = tmp_path / "game.sgf"
+    text = f"(;SZ[9]{declared}PB[{name}]PW[W];B[aa]C[{name}];W[bb];B[cc])"
+    path.write_bytes(text.encode(codec))
+    [(_, found)] = read_games(path)
+    assert (found.names, found.moves) == ((name, "W"), [0, 10, 20])

@@ -28,7 +28,26 @@ if TYPE_CHECKING:
     from azjax.games.chess.game import Chess
 
 _NO_BREAK_SPACE = "\xa0"  # a space at which no line ends
-_STANDARD = ("standard", "chess", "normal")  # values of the tag Variant
+# Values of the tag Variant. The last is accepted with the first position of chess.
+_STANDARD = ("standard", "chess", "normal", "from position")
+_FIGURINES = str.maketrans("♔♕♖♗♘♚♛♜♝♞", "KQRBNKQRBN", "♙♟")
+# The parts of PGN; the name of a group says what they are.
+_TOKEN = re.compile(
+    r"""
+      (?P<space> \s+ | ^%.* | ;.* )
+    | (?P<tag> \[ \s* (?P<name> \w+ ) \s+ "(?P<value> (?:\\.|[^"\\\n])* )" \s* \] )
+    | (?P<comment> \{ [^}]* \} )
+    | (?P<result> 1-0 | 0-1 | 1/2-1/2 | 1/2 | ½-½ | ½ | \* ) (?![\w-])
+    | (?P<move>
+          [KQRBN♔♕♖♗♘♙♚♛♜♝♞♟]? [a-h]? [1-8]? [-x]? [a-h][1-8] (?: =?[QRBNqrbn] )?
+        | [O0]-[O0] (?: -[O0] )? | -- | Z0
+      ) (?! [\w-] )
+    | (?P<sign> \$\d+ | [()] | [!?]{1,2} )
+    | (?P<no_move> \d+\.* (?! [\w-] ) | \d+\.+ | \.+ | \+-+ | -+\+ | [+\#=±∓∞⩲⩱□]+
+        | (?: e\.p\. | N ) (?! \w ) )
+    """,
+    re.VERBOSE | re.MULTILINE,
+)
 # Parts of the tag Termination, by the standard, Lichess and Chess.com.
 _FAULTS = ("time forfeit", "won on time", "rules infraction", "abandoned")
 # An evaluation, wherever a program breaks the line, and what it may hold: a mate, or
@@ -193,14 +212,70 @@ def read_pgn(text: str) -> Iterator[GameText]:
         ) from None
 
     logger = logging.getLogger("chess.pgn")  # errors are raised below
-    file, number = io.StringIO(text), 0
     logger.addFilter(_drop)
     try:
-        while (game := reader.read_game(file)) is not None:
-            number += 1
-            yield _game_of(game, f"game {number}")
+        for number, each in enumerate(_games_of(text), 1):
+            yield _game_of(reader.read_game(io.StringIO(each)), f"game {number}")
     finally:
         logger.removeFilter(_drop)
+
+
+def _games_of(text: str) -> Iterator[str]:
+    """Yields the text of each game of a file, as python-chess reads all of it.
+
+    python-chess drops what it does not know, such as the `S` of a German `Sf3`, and
+    takes games for one if there is no empty line between them. Here a termination
+    marker ends a game (PGN, section 8.2.6), and so do the tags of the next one. The
+    marker counts if the tag `Result` differs.
+
+    Raises:
+        ValueError: a part of the text is not PGN.
+    """
+    text = text.replace("\r\n", "\n").replace("\r", "\n")
+    text = text.replace("\ufe0e", "").replace("\ufe0f", "")  # presentation of figurines
+    tags: dict[str, str] = {}
+    words: list[str] = []
+    number, place, depth, has_moves = 1, 0, 0, False
+    while place < len(text) or tags or words:
+        found = _TOKEN.match(text, place)
+        kind = "end" if place >= len(text) else found and found.lastgroup
+        word = found[0] if found else ""
+        ends = kind == "end" or (kind == "tag" and has_moves)
+        ends |= kind == "result" and depth == 0
+        if kind is None or (depth and ends) or (word == ")" and not depth):
+            raise ValueError(f"game {number}: {_problem(text, place, depth)}")
+        if kind == "result" and depth == 0 and word != "*":
+            tags["Result"] = word
+        if ends:
+            marks = ("1/2", "½", "½-½")
+            result = tags.get("Result", "*")
+            tags["Result"] = "1/2-1/2" if result in marks else result
+            head = "".join(f'[{name} "{value}"]\n' for name, value in tags.items())
+            yield f"{head}\n{' '.join(words)}\n"
+            tags, words, has_moves, number = {}, [], False, number + 1
+        if kind == "tag" and found:
+            tags[found["name"]] = found["value"]
+        elif kind == "move":
+            words.append(word.translate(_FIGURINES).replace("0-0", "O-O"))
+            has_moves = True
+        elif kind in ("comment", "sign"):
+            words.append(word)
+        depth += (word == "(") - (word == ")")
+        place += len(word)
+
+
+def _problem(text: str, place: int, depth: int) -> str:
+    """Returns what is wrong with a text that is no PGN from this place on."""
+    line = text.count("\n", 0, place) + 1
+    if text[place : place + 1] == "{":
+        return f"the comment that begins in line {line} has no end"
+    if depth or text[place : place + 1] == ")":
+        return f"the parentheses of a variation do not match in line {line}"
+    word = text[place : place + 20].split(maxsplit=1)[0]
+    return (
+        f"{word!r} in line {line} is no part of PGN; the pieces are K, Q, R, B and N, "
+        "or figurines"
+    )
 
 
 def _drop(_record: logging.LogRecord) -> bool:

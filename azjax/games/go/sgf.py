@@ -1,6 +1,8 @@
 """Games of Go in SGF, the Smart Game Format."""
 
+import codecs
 import contextlib
+import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +25,18 @@ if TYPE_CHECKING:
 
 _LETTERS = "abcdefghijklmnopqrs"
 _COLUMNS = "abcdefghjklmnopqrst"  # of the game's notation, without i
+# Encodings of SGF files by Python's names; the last, SGF's default, reads everything.
+_CODECS = ("cp932", "gb18030", "big5hkscs", "cp949", "euc_jp", "iso8859-1")
+# More of them, and what is read in place of those that have a superset.
+_NAMED_CODECS = {name: name for name in (*_CODECS, "utf-8", "cp1252", "koi8-r")} | {
+    "shift_jis": "cp932",
+    "gb2312": "gb18030",
+    "gbk": "gb18030",
+    "big5": "big5hkscs",
+    "euc_kr": "cp949",
+}
+_HEAD_BYTES = 2**16  # in which CA is looked for
+_VALUE = re.compile(r"\[(?:\\.|[^]\\])*\]", re.DOTALL)  # of a property
 _FAULTS = {"r": RESIGNED, "t": "time", "f": "forfeit"}  # after B+ or W+
 
 
@@ -185,4 +199,35 @@ def _result(text: str) -> int | None:
     return {"b+": 1, "w+": -1}.get(text[:2])
 
 
-SGF = RecordFormat("sgf", r"\(", to_sgf, read_sgf)
+def decode_sgf(content: bytes) -> str:
+    """Returns the text of an SGF file that is not in UTF-8, in the encoding that its
+    property CA names.
+
+    In East Asian encodings the second byte of a character may be a bracket or a
+    backslash of ASCII, so that another encoding would hide the end of a value, and with
+    it moves. Without CA the encoding is the one that shows most values.
+
+    Raises:
+        ValueError: the content has another encoding than CA says.
+    """
+    named = re.search(rb"\bCA\s*\[\s*([\w.:-]{1,40})\s*\]", content[:_HEAD_BYTES])
+    if named:
+        name = named[1].decode()
+        with contextlib.suppress(LookupError):  # no encoding, or none of these
+            try:
+                return content.decode(_NAMED_CODECS[codecs.lookup(name).name])
+            except UnicodeDecodeError as error:
+                raise ValueError(
+                    f"the text is not in {name}, as CA says: {error}"
+                ) from None
+    # Of encodings that show equally many, latin-1 is likely if letters stand alone.
+    alone = len(re.findall(rb"(?<![\x80-\xff])[\x80-\xff](?![\x80-\xff])", content))
+    are_alone = 2 * alone > sum(byte >= 0x80 for byte in content)
+    texts = []
+    for name in (_CODECS[-1], *_CODECS) if are_alone else _CODECS:
+        with contextlib.suppress(UnicodeDecodeError):
+            texts.append(content.decode(name))
+    return max(texts, key=lambda text: sum(1 for _ in _VALUE.finditer(text)))
+
+
+SGF = RecordFormat("sgf", r"\(", to_sgf, read_sgf, decode_sgf)
