@@ -134,7 +134,13 @@ def line_starts(board: Board, length: int, step: int) -> Board:
 
 
 def open_lines_lead(
-    mine: Board, theirs: Board, cells: Board, length: int, steps: tuple[int, ...]
+    mine: Board,
+    theirs: Board,
+    cells: Board,
+    length: int,
+    steps: tuple[int, ...],
+    *,
+    exact: bool = False,
 ) -> jax.Array:
     """Returns `[]` float32 in (-1, 1): the lead towards `length` cells in a row.
 
@@ -147,30 +153,38 @@ def open_lines_lead(
         cells: all cells of the board, which keeps its rows apart as for `has_line`.
         length: cells in a line that wins, at least 1.
         steps: directions of the lines, as in `has_line`.
+        exact: whether longer lines do not win; a line next to an own cell then does not
+            count.
     """
-    own = _open_lines(mine, difference(cells, theirs), length, steps)
-    other = _open_lines(theirs, difference(cells, mine), length, steps)
-    lead = (own - other).astype(jnp.float32)
-    return lead / (4.0 ** (length - 1) + jnp.abs(lead))
+    settings = {"length": length, "steps": steps, "exact": exact}
+    own = _open_lines(mine, difference(cells, theirs), **settings)
+    lead = own - _open_lines(theirs, difference(cells, mine), **settings)
+    return lead / (1 + jnp.abs(lead))
 
 
 def _open_lines(
-    mine: Board, room: Board, length: int, steps: tuple[int, ...]
+    mine: Board, room: Board, *, length: int, steps: tuple[int, ...], exact: bool
 ) -> jax.Array:
-    """Returns `[]` int32, the sum of the counts of the lines within `room`."""
-    total = jnp.int32(0)
+    """Returns `[]` float32, the sum of the counts of the lines within `room`, divided
+    by four times the count of a line that lacks one cell."""
+    total = jnp.float32(0)
     for step in steps:
         # `lines[k]`: the lines with at least k cells of `mine`, cell by cell.
-        lines = [line_starts(room, length, step)] + [difference(mine, mine)] * (
-            length - 1
-        )
+        empty = difference(mine, mine)
+        starts = line_starts(room, length, step)
+        if exact:
+            starts = difference(
+                starts, union(shift(mine, step), shift(mine, -step * length))
+            )
+        lines = [starts] + [empty] * (length - 1)
         for place in range(length):
             cell = shift(mine, -step * place)
             for number in reversed(range(1, length)):
                 one_more = intersection(lines[number - 1], cell)
                 lines[number] = union(lines[number], one_more)
         for number in range(1, length):
-            total += 4 ** (number - 1) * count(lines[number])
+            # The powers of 4 do not overflow, as integers would with long lines.
+            total += 4.0 ** (number - length) * count(lines[number])
     return total
 
 

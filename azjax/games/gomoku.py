@@ -48,7 +48,8 @@ class Gomoku(Game[State]):
         self.width = width
         self.length = length
         self.exact = exact
-        self.line_length = length
+        # Planes for lines of this length or more would be wrong with `exact`.
+        self.line_length = 0 if exact else length
         self.num_actions = height * width
         self.observation_shape = (height, width, 2)
         self.max_moves = height * width
@@ -104,7 +105,12 @@ class Gomoku(Game[State]):
             state.current_player == 1, (second, first), (first, second)
         )
         return bitboard.open_lines_lead(
-            mine, theirs, self._grid.full, self.length, self._steps
+            mine,
+            theirs,
+            self._grid.full,
+            self.length,
+            self._steps,
+            exact=self.exact,
         )
 
     def board(self, state: State) -> jax.Array:

@@ -73,8 +73,8 @@ def first_network(
     """
     if config.line_length and not game.line_length:
         raise ValueError(
-            "network.line_length must be 0 for a game that is not won by lines, such "
-            f"as {game!r}: {config.line_length}"
+            "network.line_length must be 0 for a game that is not won by lines of a "
+            f"length or more, such as {game!r}: {config.line_length}"
         )
     return init_network(
         jax.random.key(seed),

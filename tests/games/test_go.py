@@ -181,6 +181,7 @@ def test_every_point_has_the_owner_that_its_score_counts():
     ],
 )
 def test_komi_decides_and_whole_numbers_make_draws(komi, rewards, result_text):
+    assert not np.signbit(GAME.rewards(GAME.init())).any()
     # The komi does not change the moves.
     game, state = compiled(go.Go(3, komi)), play(SMALL, "b2 pass")
     assert game.result_text(state) == ""

@@ -149,3 +149,30 @@ def test_options_are_height_width_length_and_exact():
     options = {"height": 9, "width": 13, "length": 4, "exact": True}
     assert make("gomoku:9,13,4,true").options == options
     assert make("gomoku:15") == make("gomoku")
+
+
+def test_the_heuristic_of_long_lines_does_not_overflow():
+    game = make("gomoku:2,18,18")
+    lines = np.full((2, 18), -1)
+    lines[0, :17], lines[1, 1:] = 0, 1
+    grid = bitboard.Grid(game.height, game.width)
+    boards = np.stack([lines, lines])
+    boards[1, 1, 0] = 0  # blocks the line of the second player
+    state = positions(grid.cells, grid.num_bits, boards, 0)
+    # A line that lacks one stone counts 1 + 4 + ... + 4^16, a third of 4^17.
+    expected = [0, (1 / 3) / (1 + 1 / 3)]
+    np.testing.assert_allclose(batched(game).evaluate(state), expected, rtol=1e-6)
+
+
+def test_a_line_that_would_become_too_long_does_not_count():
+    board = np.full((1, 2, 9), -1)
+    board[0, 0, [0, 1, 3]] = 0  # X X . X: the third would make four
+    found = {}
+    for exact in (False, True):
+        game = make("gomoku:2,9,3", exact=exact)
+        grid = bitboard.Grid(game.height, game.width)
+        state = positions(grid.cells, grid.num_bits, board, 0)
+        found[exact] = batched(game).evaluate(state)[0]
+        assert game.line_length == (0 if exact else 3)
+    # Only the line to the right of the last stone remains.
+    assert 0 < found[True] < found[False]

@@ -12,7 +12,7 @@ import numpy as np
 
 from azjax.checks import check_bool, check_int, is_number
 from azjax.games import bitboard, rendering
-from azjax.games.core import Game, select
+from azjax.games.core import Game, select, zero_sum
 from azjax.games.game_record import RecordFormat, score_text
 from azjax.games.go import handicap
 from azjax.games.go.chains import Chains
@@ -248,8 +248,7 @@ class Go(Game[State]):
         by_score = jnp.sign(2 * (black - white) - round(2 * self.komi))
         by_forfeit = 1 - 2 * state.current_player.astype(jnp.int32)
         outcome = jnp.where(state.forfeited, by_forfeit, by_score)
-        outcome = jnp.where(state.terminated, outcome, 0).astype(jnp.float32)
-        return jnp.stack([outcome, -outcome])
+        return zero_sum(jnp.where(state.terminated, outcome, 0))
 
     def score(self, state: State) -> jax.Array:
         """Returns `[2]` float32: the points of black, and of white with the komi, if
