@@ -106,15 +106,25 @@ def open_object(path: epath.Path, most: int) -> BinaryIO:
             return io.BytesIO(file.read(about.length))
 
 
+def write_new(path: Directory, content: bytes) -> None:
+    """Writes a file in the place of one with this name. A link with this name, perhaps
+    planted in a directory of any origin, is removed, and its target left alone."""
+    if not isinstance(path, Path):
+        path.write_bytes(content)
+        return
+    path.unlink(missing_ok=True)
+    with path.open("xb") as file:  # fails if somebody has made it meanwhile
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+
+
 def replace_file(path: Path, content: bytes) -> None:
     """Writes a file atomically: readers see the old or the new content."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with temporary.open("wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
+        write_new(temporary, content)
         temporary.replace(path)
     finally:
         temporary.unlink(missing_ok=True)

@@ -1,5 +1,6 @@
 import errno
 import importlib.util
+import os
 import pathlib
 
 import pytest
@@ -95,3 +96,15 @@ def test_a_failed_replacement_keeps_the_file_and_removes_the_temporary_one(tmp_p
     with pytest.raises(OSError, match="taken"):
         remote.replace_file(tmp_path / "taken", b"new")
     assert [file.name for file in tmp_path.iterdir()] == ["taken"]
+
+
+def test_a_planted_link_is_replaced_and_not_followed(tmp_path):
+    other = tmp_path / "other"
+    other.write_text("precious")
+    # Its own name, and that of the temporary file.
+    for name in ("config.json", f".config.json.{os.getpid()}"):
+        (tmp_path / name).symlink_to(other)
+    remote.replace_file(tmp_path / "config.json", b"new")
+    assert (tmp_path / "config.json").read_bytes() == b"new"
+    assert not (tmp_path / "config.json").is_symlink()
+    assert other.read_text() == "precious"

@@ -86,7 +86,7 @@ def _game_of(directory: Path) -> Game:
     """
     files = [] if (directory / CONFIG_FILE).exists() else game_files(directory / GAMES)
     if not files:
-        return games.make(load_config(directory).game)
+        return games.make(load_config(directory, programs=True).game)
     return games.make(stated_game(files[0].path))
 
 

@@ -134,7 +134,8 @@ def parse_train_config(
         changes["initial_player"] = length.from_run
     if length.run_dir is not None:
         changes["run_dir"] = length.run_dir
-    default = _with_trunk(_defaults(length, game, settings, changes), length.trunk)
+    default = _defaults(length, game, settings, changes, rest)
+    default = _with_trunk(default, length.trunk)
     default = _with_search(default, length.algorithm)
     config = parse(
         TrainConfig,
@@ -146,6 +147,12 @@ def parse_train_config(
     if config.game != default.game:
         raise ValueError(f"--game {config.game} contradicts the game {game}")
     return config
+
+
+def is_given(option: str, args: Sequence[str]) -> bool:
+    """Returns whether the command line has an option, which then replaces a setting of
+    a file."""
+    return any(arg.partition("=")[0] == option for arg in args)
 
 
 def _description(game: str, purpose: str) -> str:
@@ -173,6 +180,10 @@ def _description(game: str, purpose: str) -> str:
     )
 
 
+def _print_note(text: str) -> None:
+    print(f"azjax: {text}", file=sys.stderr)
+
+
 def _with_trunk(config: TrainConfig, name: str | None) -> TrainConfig:
     """Returns the settings with the named trunk and its defaults."""
     if name is None or TRUNKS.name_of(config.network.trunk) == name:
@@ -197,6 +208,7 @@ def _defaults(
     game: str,
     settings: Callable[..., TrainConfig] | None,
     changes: dict[str, Any],
+    rest: Sequence[str],
 ) -> TrainConfig:
     """Returns the settings of the run to continue or to reproduce, of a file, or a
     preset."""
@@ -205,12 +217,15 @@ def _defaults(
     given += ["--preset"] if length.preset != "auto" else []
     if len(given) > 1:
         raise ValueError(f"give one of {' and '.join(given)}: each selects settings")
+    programs = is_given("--evaluation.opponents", rest)
     if length.preset != "auto":
         return preset(length.preset, game, **changes)
     if length.plan is not None:
-        settings = functools.partial(repeated_config, length.plan)
+        settings = functools.partial(repeated_config, length.plan, programs=programs)
     if length.config is not None:
-        settings = functools.partial(config_from_file, length.config)
+        settings = functools.partial(
+            config_from_file, length.config, report=_print_note, programs=programs
+        )
     settings = settings or functools.partial(preset, "auto", game)
     new = settings(**changes)
     if new.game != repr(games.make(game)):
@@ -218,7 +233,11 @@ def _defaults(
         raise ValueError(f"the run in {source} is of {new.game}, not of {game}")
     if length.config is not None or not has_begun(new.directory):
         return new
-    old = load_config(new.directory)
+    old = load_config(new.directory, programs=programs)
+    if old.report.sinks and not is_given("--report.sinks", rest):
+        services = " ".join(old.report.sinks)
+        _print_note(f"metrics go to {services} only with --report.sinks {services}")
+        old = dataclasses.replace(old, report=new.report)
     if old.game != new.game:
         return new  # rejected by `train`
     return dataclasses.replace(old, plan=length.plan, **changes)

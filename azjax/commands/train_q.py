@@ -9,6 +9,7 @@ from rich.console import Console
 
 from azjax.commands.common import STOPPED
 from azjax.commands.parsing import parse, split_game
+from azjax.commands.train import is_given
 from azjax.training.q_config import QConfig
 from azjax.training.q_learning import train_q
 from azjax.training.run_directory import has_begun
@@ -73,7 +74,8 @@ def parse_q_config(game: str, args: Sequence[str], *, prog: str) -> QConfig:
     given, rest = parse(
         _Given, args, prog=prog, return_unknown_args=True, add_help=False
     )
-    default = _defaults(game, given)
+    programs = is_given("--evaluation.opponents", rest)
+    default = _defaults(game, given, programs=programs)
     config = parse(
         QConfig,
         rest,
@@ -91,7 +93,7 @@ def parse_q_config(game: str, args: Sequence[str], *, prog: str) -> QConfig:
     return config
 
 
-def _defaults(game: str, given: _Given) -> QConfig:
+def _defaults(game: str, given: _Given, *, programs: bool) -> QConfig:
     """Returns the settings of the run to continue, or of a new one."""
     changes: dict[str, Any] = {}
     if given.minutes is not None or given.iterations is not None:
@@ -99,7 +101,7 @@ def _defaults(game: str, given: _Given) -> QConfig:
     new = QConfig(game, run_dir=given.run_dir, **changes)
     if not has_begun(new.directory):
         return new
-    old = load_q_config(new.directory)
+    old = load_q_config(new.directory, programs=programs)
     if old.game != new.game:
         return new  # rejected by `train_q`
     return dataclasses.replace(old, run_dir=given.run_dir, **changes)

@@ -19,6 +19,7 @@ from azjax.networks.line_planes import DIRECTIONS, NUM_PLANES
 from azjax.networks.network import AlphaZeroNetwork
 from azjax.networks.trunks import ConvBlock, ConvTrunk, DenseBlock, DenseTrunk
 from azjax.players import TrainedPlayer
+from azjax.remote import replace_file
 
 try:
     import onnx
@@ -45,10 +46,7 @@ def export_onnx(trained: TrainedPlayer, path: Path) -> None:
     Raises:
         ValueError: the network has custom modules.
     """
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}")
-    partial.write_bytes(to_onnx(trained).SerializeToString())
-    partial.replace(path)
+    replace_file(path, to_onnx(trained).SerializeToString())
 
 
 def to_onnx(trained: TrainedPlayer) -> onnx.ModelProto:

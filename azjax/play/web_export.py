@@ -11,6 +11,7 @@ from azjax.play.game_description import describe_start
 from azjax.play.onnx_graph import onnx, to_onnx
 from azjax.play.page_files import RULES, browser_games, read_page
 from azjax.players import TrainedPlayer
+from azjax.remote import replace_file
 from azjax.search import AlphaZeroConfig
 
 DEFAULT_SIMULATIONS = 200
@@ -54,11 +55,7 @@ def export_web(trained: TrainedPlayer, directory: Path, *, name: str) -> int:
     files = site(trained, name=name)
     _check_directory(directory)
     for path, content in files.items():
-        target = directory / path
-        target.parent.mkdir(parents=True, exist_ok=True)
-        partial = target.with_name(f".{target.name}")
-        partial.write_bytes(content)
-        partial.replace(target)
+        replace_file(directory / path, content)
     return sum(len(content) for content in files.values())
 
 

@@ -53,12 +53,14 @@ class PlayerKind(NamedTuple):
     settings: the allowed settings; None: the player checks them.
     is_verbatim: whether the whole text after the colon is the argument, question marks
         included.
+    starts_program: whether the argument is a command.
     """
 
     form: str
     build: Callable[[PlayerSpec, Game | None], AnyPlayer]
     settings: tuple[str, ...] | None = ()
     is_verbatim: bool = False
+    starts_program: bool = False
 
 
 def load(spec: str, game: Game | None = None, parts: Parts | None = None) -> AnyPlayer:
@@ -226,9 +228,15 @@ PLAYER_KINDS = {
     "q_learning": PlayerKind("q_learning:RUN", _q_learning, ("epsilon",)),
     "perfect": PlayerKind("perfect", _perfect),
     "human": PlayerKind("human", _human),
-    "gtp": PlayerKind("gtp:COMMAND", _gtp, is_verbatim=True),
-    "uci": PlayerKind("uci:COMMAND", _uci, settings=None),
+    "gtp": PlayerKind("gtp:COMMAND", _gtp, is_verbatim=True, starts_program=True),
+    "uci": PlayerKind("uci:COMMAND", _uci, settings=None, starts_program=True),
 }
+
+
+def starts_program(spec: str) -> bool:
+    """Returns whether a player string holds a command that its player starts."""
+    kind = PLAYER_KINDS.get(spec.partition("?")[0].partition(":")[0])
+    return kind is not None and kind.starts_program
 
 
 def load_run(

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import importlib.resources
+import io
 import json
 import math
 import os
@@ -27,7 +28,14 @@ from azjax.players.saved_settings import (
 )
 from azjax.players.schema import VERSION
 from azjax.players.weights import MismatchError, open_regular, read_weights
-from azjax.remote import Directory, as_directory, is_remote, store_errors, store_problem
+from azjax.remote import (
+    Directory,
+    as_directory,
+    is_remote,
+    replace_file,
+    store_errors,
+    store_problem,
+)
 from azjax.search import SearchConfig
 
 CONFIG_FILE = "config.json"
@@ -95,18 +103,16 @@ def write_files(
     directory: Path, config: Mapping[str, Any], variables: Any, *, dtype: str
 ) -> None:
     """Writes a player's settings and a pytree of weights, as `save_player` does."""
-    directory.mkdir(parents=True, exist_ok=True)
     weights: dict[str, Any] = {
         name: np.asarray(value, dtype)
         for name, value in named_leaves(variables).items()
     }
-    partial = directory / f".{WEIGHTS_FILE}"
-    with partial.open("wb") as file:
-        np.savez_compressed(file, **weights)
-    partial.replace(directory / WEIGHTS_FILE)
-    partial = directory / f".{CONFIG_FILE}"
-    partial.write_text(json.dumps(config, indent=2) + "\n")
-    partial.replace(directory / CONFIG_FILE)
+    file = io.BytesIO()
+    np.savez_compressed(file, **weights)
+    replace_file(directory / WEIGHTS_FILE, file.getvalue())
+    replace_file(
+        directory / CONFIG_FILE, (json.dumps(config, indent=2) + "\n").encode()
+    )
 
 
 def load_player(

@@ -35,7 +35,9 @@ def locked(
     """
     if not isinstance(directory, Path):
         return contextlib.nullcontext()
-    file = (directory / LOCK_FILE).open("w")
+    # A link may have been planted: its target is not made or emptied.
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+    file = os.fdopen(os.open(directory / LOCK_FILE, flags, 0o666), "r+")
     try:
         _lock(
             file,

@@ -33,7 +33,7 @@ def model_card(directory: Directory, *, hardware: str = "") -> str:
         ValueError: there is no run, or it has no evaluation.
         OSError: its metrics cannot be read.
     """
-    config = load_config(directory)
+    config = load_config(directory, programs=True)
     rows = read_metrics(directory / METRICS_FILE)
     evaluations = [row for row in rows if row["kind"] == "evaluation"]
     if not evaluations:

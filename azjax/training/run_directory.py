@@ -11,7 +11,14 @@ from azjax import games
 from azjax.players.schema import VERSION, migrate
 from azjax.players.serialization import MAX_CONFIG_BYTES
 from azjax.players.weights import open_regular
-from azjax.remote import Directory, as_directory, is_remote, resolved, store_errors
+from azjax.remote import (
+    Directory,
+    as_directory,
+    is_remote,
+    resolved,
+    store_errors,
+    write_new,
+)
 from azjax.training.distributed import (
     check_same,
     check_shared,
@@ -69,7 +76,7 @@ def open_run_directory(
         partial = directory / _PARTIAL_FILE
         # Also when the run continues: a failure to write shows now, not after a chunk.
         with disk_errors(directory):
-            partial.write_text(json.dumps(values, indent=2) + "\n")
+            write_new(partial, (json.dumps(values, indent=2) + "\n").encode())
         try:
             if not has_begun(directory):
                 partial.replace(directory / CONFIG_FILE)

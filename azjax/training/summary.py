@@ -36,7 +36,7 @@ def print_run(console: Console, run: Run[TrainedPlayer]) -> None:
         "Measure it": f"evaluate {directory}{parts}",
     }
     players = named_players(run.player, SIMULATIONS)
-    has_played = load_config(run.directory).played_slots > 0
+    has_played = load_config(run.directory, programs=True).played_slots > 0
     method = "by self-play" if has_played else "from stored games"
     _print_result(console, run, players, commands, method)
 

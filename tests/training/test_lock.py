@@ -56,3 +56,17 @@ def test_one_process_can_lock_a_directory(tmp_path):
     ):
         opened(config(tmp_path))
     opened(config(tmp_path))
+
+
+@pytest.mark.parametrize("name", [".lock", ".config.json"])
+def test_a_planted_link_is_not_followed(tmp_path, name):
+    other, run_dir = tmp_path / "other", tmp_path / "run"
+    other.write_text("precious")
+    run_dir.mkdir()
+    (run_dir / name).symlink_to(other)
+    if name == ".lock":
+        with pytest.raises(OSError, match="symbolic links"):
+            opened(config(run_dir))
+    else:
+        opened(config(run_dir))
+    assert other.read_text() == "precious"

@@ -1,6 +1,7 @@
 import dataclasses
 import functools
 import json
+import os
 import pathlib
 import shutil
 
@@ -230,11 +231,11 @@ def test_a_directory_that_cannot_be_made_is_refused_with_advice(tmp_path):
 
 
 def test_a_full_disk_is_detected_at_the_start(tmp_path, monkeypatch):
-    def write_text(self, text):
+    def fsync(descriptor):
         raise OSError(28, "No space left on device")
 
     opened(config(tmp_path))
-    monkeypatch.setattr(pathlib.Path, "write_text", write_text)
+    monkeypatch.setattr(os, "fsync", fsync)
     with pytest.raises(OSError, match="No space left on device; the run"):
         opened(config(tmp_path))
     monkeypatch.undo()

@@ -6,9 +6,16 @@ import shutil
 import pytest
 
 from azjax.networks import QNetworkConfig
-from azjax.training import TrainConfig, load_config, preset, repeated_config
+from azjax.training import (
+    EvaluationConfig,
+    TrainConfig,
+    load_config,
+    preset,
+    repeated_config,
+)
 from azjax.training.plan import new_plan, write_plan
 from azjax.training.q_config import QConfig, QEvaluationConfig
+from azjax.training.run_config import ReportConfig
 from azjax.training.run_directory import open_run_directory
 from azjax.training.saved_config import config_from_file, load_q_config
 
@@ -122,3 +129,40 @@ def test_a_file_without_settings_is_named(tmp_path, text, message):
         path.write_text(text)
     with pytest.raises(ValueError, match=message):
         config_from_file(path)
+
+
+PROGRAM = "gtp:sh -c 'touch started'"
+
+
+def test_a_file_starts_no_programs_and_decides_nothing_outside_its_run(tmp_path):
+    evaluation = EvaluationConfig(opponents=(PROGRAM,))
+    settings = preset("cpu", "tic_tac_toe", minutes=2, run_dir=str(tmp_path / "run"))
+    settings = dataclasses.replace(
+        settings,
+        evaluation=evaluation,
+        initial_player="pretrained",
+        learn_from=("elsewhere",),
+        report=ReportConfig(sinks=("wandb",)),
+    )
+    with open_run_directory(settings) as directory:
+        write_plan(directory, new_plan(("iterations", 4)))
+    for load in (load_config, config_from_file, repeated_config):
+        with pytest.raises(ValueError, match="would start programs as opponents"):
+            load(directory)
+    assert load_config(directory, programs=True).evaluation == evaluation
+    assert repeated_config(directory, programs=True).report == ReportConfig()
+    lines = []
+    found = config_from_file(directory, report=lines.append, programs=True)
+    assert (found.run_dir, found.initial_player) == (None, None)
+    assert (found.learn_from, found.report) == ((), ReportConfig())
+    (line,) = lines
+    assert "only from options: initial_player, learn_from, report" in line
+
+
+def test_a_file_of_q_learning_starts_no_programs(tmp_path):
+    evaluation = QEvaluationConfig(opponents=(PROGRAM,))
+    config = QConfig("tic_tac_toe", run_dir=str(tmp_path), evaluation=evaluation)
+    with open_run_directory(config) as directory:
+        pass
+    with pytest.raises(ValueError, match="would start programs as opponents"):
+        load_q_config(directory)
