@@ -13,6 +13,7 @@ from typing import Any, Self
 
 import jax
 import orbax.checkpoint as ocp
+from etils import epath
 from orbax.checkpoint import checkpoint_managers
 
 from azjax.remote import Directory, resolved, store_errors
@@ -34,6 +35,7 @@ from azjax.training.distributed import (
 from azjax.training.orbax_messages import suppress_orbax_messages
 from azjax.training.run_directory import disk_errors, system_error_number
 
+_REPLACED = ".replaced"  # end of the name of a checkpoint that is being replaced
 _POLL_SECONDS = 0.1  # interval of checks whether a save is complete
 
 
@@ -54,6 +56,7 @@ class Checkpoints:
         with disk_errors(self._directory):
             if is_first_process():
                 self._forget_damaged_metrics()
+                self._end_replacements()
             with self._using_manager():
                 pass  # creates the directory
 
@@ -69,9 +72,16 @@ class Checkpoints:
             with disk_errors(self._directory), self._using_manager() as manager:
                 manager.close()
                 self._manager = None
+            if is_first_process():
+                self._end_replacements()
 
     def save(
-        self, state: Any, progress: Mapping[str, Any], *, mistakes: float | None
+        self,
+        state: Any,
+        progress: Mapping[str, Any],
+        *,
+        mistakes: float | None,
+        replaces: bool = False,
     ) -> None:
         """Saves in the background, unless the checkpoint exists; `wait` waits for the
         end.
@@ -80,6 +90,9 @@ class Checkpoints:
             state: a pytree of arrays.
             progress: JSON values; `iteration` is the checkpoint's name.
             mistakes: the rate that selects the best checkpoint, if known.
+            replaces: whether a checkpoint with this name is replaced, because its
+                evaluation was interrupted. Until the new one is complete the old one
+                remains under another name.
 
         Raises:
             OSError: this checkpoint or the last one cannot be written; earlier ones are
@@ -88,7 +101,10 @@ class Checkpoints:
         with disk_errors(self._directory), self._using_manager() as manager:
             manager.wait_until_finished()
             if progress["iteration"] == manager.latest_step():
-                return
+                if not replaces:
+                    return
+                self._begin_replacement(progress["iteration"])
+                manager.reload()
             about = {
                 "format": self._version,
                 "structure": structure(state),
@@ -233,6 +249,22 @@ class Checkpoints:
                 _merit(json.loads(path.read_bytes()))
             except (ValueError, TypeError, LookupError):
                 path.unlink()
+
+    def _begin_replacement(self, step: int) -> None:
+        with raise_on_all_processes():
+            if is_first_process():
+                aside = self._directory / f"{step}{_REPLACED}"
+                (self._directory / str(step)).rename(aside)
+
+    def _end_replacements(self) -> None:
+        """Removes replaced checkpoints, or renames them back if the new one is not
+        complete."""
+        for aside in self._directory.glob(f"*{_REPLACED}"):
+            path = self._directory / aside.name.removesuffix(_REPLACED)
+            if path.exists():
+                epath.Path(aside).rmtree()
+            else:
+                aside.rename(path)
 
     def _set_aside(self, step: int) -> Directory:
         """Renames a damaged checkpoint and returns its new path.

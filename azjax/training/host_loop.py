@@ -237,9 +237,10 @@ def _run_to_end(segment: _Segment, stops: StopRequests, state: Any) -> tuple[Any
     saved_at = progress.seconds
     while True:
         iteration = int(state.iteration)
-        share = _replanned_share(segment, iteration)
+        share, next_evaluation = _replanned_share(segment, iteration)
         num_evaluations = config.evaluation.num_evaluations
-        evaluates = progress.is_evaluation_due(share, num_evaluations, iteration)
+        due = share * num_evaluations
+        evaluates = progress.is_evaluation_due(share, due, next_evaluation, iteration)
         if evaluates:
             row = _evaluate(segment, stops, state)
             if row is None:
@@ -248,7 +249,7 @@ def _run_to_end(segment: _Segment, stops: StopRequests, state: Any) -> tuple[Any
             progress.add_evaluation(row, int(share * num_evaluations))
             segment.reporter.evaluation(row)
             segment.on_evaluation(row)
-            share = _replanned_share(segment, iteration, has_evaluated=True)
+            share, _ = _replanned_share(segment, iteration, has_evaluated=True)
         if share >= 1 or stops.is_requested():
             _save(segment, state, evaluated=evaluates)
             return state, share >= 1
@@ -263,9 +264,9 @@ def _run_to_end(segment: _Segment, stops: StopRequests, state: Any) -> tuple[Any
 
 def _replanned_share(
     segment: _Segment, iteration: int, *, has_evaluated: bool = False
-) -> float:
+) -> tuple[float, float]:
     """Updates the plan by the first process's clock. Returns the fraction of the run
-    that is done."""
+    that is done, and when the next evaluation is due; see `Planner.next_evaluation`."""
     progress, planner, before = segment.progress, segment.planner, segment.progress.plan
     seconds = time.monotonic() - segment.started
     if has_evaluated:
@@ -273,11 +274,16 @@ def _replanned_share(
     plan = planner.replanned(
         before, iteration, seconds, progress.evaluations, has_evaluated=has_evaluated
     )
-    progress.seconds, content = broadcast_from_first_process([seconds, plan.to_json()])
+    next_evaluation = planner.next_evaluation(progress.evaluations)
+    progress.seconds, content, next_evaluation = broadcast_from_first_process(
+        [seconds, plan.to_json(), next_evaluation]
+    )
     progress.plan = plan if is_first_process() else plan_from_json(content)
     if text := planner.news(before, progress.plan, segment.functions.positions):
         segment.reporter.message(text)
-    return progress.plan.share(iteration)
+    if text := planner.thinning(progress.evaluations):
+        segment.reporter.message(text)
+    return progress.plan.share(iteration), next_evaluation
 
 
 def _evaluate(
@@ -304,9 +310,11 @@ def _save(segment: _Segment, state: Any, *, evaluated: bool) -> None:
     values = {"iteration": int(state.iteration), **progress.values()}
     with raise_save_error_on_all_processes():
         segment.reporter.publish()  # first, so that the metrics include the checkpoint
-        if functions.kept is not None:
-            functions.kept.flush()  # first too: a run continues after its checkpoint
-        segment.checkpoints.save(state, values, mistakes=mistakes)
+        # First too: a run continues after its checkpoint.
+        if functions.kept is not None and (text := functions.kept.flush()):
+            segment.reporter.message(text)
+        # A checkpoint of this iteration exists if its evaluation was interrupted.
+        segment.checkpoints.save(state, values, mistakes=mistakes, replaces=evaluated)
         if segment.files is not None:
             with disk_errors(segment.files.path):
                 player = functions.player(state)
@@ -365,7 +373,9 @@ def _begin(
     progress = Progress.from_values(rest)
     share, number = progress.plan.share(iteration), config.evaluation.num_evaluations
     is_over = share >= 1 and length == progress.plan.length
-    is_over = is_over and not progress.is_evaluation_due(share, number, iteration)
+    is_over = is_over and not progress.is_evaluation_due(
+        share, share * number, progress.evaluations + 1, iteration
+    )
     doing = "finished" if is_over else "continuing"
     notes.append(f"{doing} after iteration {iteration} in {config.directory}")
     if length != progress.plan.length:

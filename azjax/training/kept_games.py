@@ -17,6 +17,7 @@ from azjax.remote import Directory
 from azjax.training.config import TrainConfig
 from azjax.training.distributed import (
     broadcast_from_first_process,
+    in_any,
     is_first_process,
     raise_on_all_processes,
 )
@@ -59,6 +60,7 @@ class KeptGames:
         self._config = config
         self._game = game
         self._writer: Any = None  # None if no games are kept
+        self._failure: OSError | None = None
 
     @property
     def keeps(self) -> bool:
@@ -95,6 +97,7 @@ class KeptGames:
                 run = self._run_id(games) if keeps else ""
                 drop_after(games, iteration)
         run = broadcast_from_first_process(run)
+        self._failure = None
         if not keeps:
             yield
             return
@@ -142,11 +145,8 @@ class KeptGames:
             ply: `[L, B / L]` int32; moves since the opening, before the first move.
             trajectory: leaves `[L, T, B / L, ...]`.
             policy_values: `[L, T, B / L, ...]` float16; see `store_values`.
-
-        Raises:
-            OSError: earlier games cannot be written.
         """
-        if self._writer is None:
+        if self._writer is None or self._failure is not None:
             return
         lanes = np.concatenate(
             [np.arange(ply.shape[0])[shard.index[0]] for shard in _shards(ply)]
@@ -154,19 +154,38 @@ class KeptGames:
         arrays = jax.tree.map(_on_host, (ply, trajectory, policy_values))
         chunk = Chunk(iteration, num_simulations, lanes, *arrays)
         make_rows = functools.partial(rows_of, chunk, self._config)
-        with disk_errors(self._config.directory):
+        with self._noting_failure():
             self._writer.add(iteration, make_rows)
 
-    def flush(self) -> None:
+    def flush(self) -> str:
         """Writes all games so far; called before a checkpoint, from which a run goes on
         with later games.
 
-        Raises:
-            OSError: they cannot be written.
+        The run does not depend on its games: if a process cannot write them, none keeps
+        games from then on.
+
+        Returns:
+            A line about this, once; else an empty text.
         """
-        if self._writer is not None:
+        if self._writer is None:
+            return ""
+        with self._noting_failure():
+            self._writer.flush()
+        if not in_any(self._failure is not None):
+            return ""
+        self._writer = None
+        return (
+            "the games are not kept from here on, because they cannot be written: "
+            f"{self._failure or 'see the other processes'}"
+        )
+
+    @contextlib.contextmanager
+    def _noting_failure(self) -> Iterator[None]:
+        try:
             with disk_errors(self._config.directory):
-                self._writer.flush()
+                yield
+        except OSError as error:
+            self._failure = error
 
 
 def copy_plies(ply: jax.Array) -> jax.Array:

@@ -247,9 +247,12 @@ def apply_gradient(
     decay = jnp.minimum(ema_decay, count.astype(jnp.float32) / (count + 10))
     # decay * averaged + (1 - decay) * variables
     averaged: Any = optax.incremental_update(variables, learner.averaged, 1 - decay)
-    norm = optax.tree.norm(gradient.params)
     learner = LearnerState(variables, averaged, opt_state, count)
-    return learner, {**gradient.metrics, "gradient_norm": norm}
+    return learner, {
+        **gradient.metrics,
+        "gradient_norm": optax.tree.norm(gradient.params),
+        "weight_norm": optax.tree.norm(variables),
+    }
 
 
 def make_update(

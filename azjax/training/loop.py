@@ -352,7 +352,7 @@ def _iterate(
         algorithm, config, state, share, begin, kept=kept, stored=stored
     )
     times.append(time.monotonic())
-    row = {"policy_loss": None, "value_loss": None, "gradient_norm": None}
+    row = dict.fromkeys(("policy_loss", "value_loss", "gradient_norm", "weight_norm"))
     row |= {name: value.item() for name, value in metrics.items()}
     totals = _add(totals, row)
     row["self_play_seconds"] = times[1] - times[0]

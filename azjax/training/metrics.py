@@ -22,6 +22,7 @@ Row = Mapping[str, Any]
 
 TAGS = {
     "gradient_norm": "learner/gradient_norm",
+    "weight_norm": "learner/weight_norm",
     "learning_rate": "learner/learning_rate",
     "games": "self_play/games",
     "epsilon": "self_play/epsilon",
@@ -106,15 +107,20 @@ def losses(row: Row) -> dict[str, float]:
 
 
 def check_finite(metrics: Row, iteration: int, directory: Directory) -> None:
-    """Checks the losses of an iteration.
+    """Checks the losses of an iteration, and the gradients and weights that they gave.
+
+    The losses of an update are computed with the weights before it, so the weights that
+    are saved need a check of their own.
 
     Raises:
-        ValueError: a loss is not finite.
+        ValueError: a number is not finite.
     """
-    for name, value in losses(metrics).items():
-        if not math.isfinite(value):
+    numbers = {f"{name}_loss": value for name, value in losses(metrics).items()}
+    numbers |= {name: metrics.get(name) for name in ("gradient_norm", "weight_norm")}
+    for name, value in numbers.items():
+        if value is not None and not math.isfinite(value):
             raise ValueError(
-                f"{name}_loss is {value} in iteration {iteration}: the run is stopped; "
+                f"{name} is {value} in iteration {iteration}: the run is stopped; "
                 f"earlier checkpoints in {directory} are intact; try a lower learning "
                 "rate, and check custom losses and targets"
             )

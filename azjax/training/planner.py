@@ -14,6 +14,7 @@ _ROWS = 16  # number of newest iterations whose median is used
 _DRIFT = 0.2  # of the iterations that fit; a plan that is further off is replaced
 _LEAST_USE = 0.05  # of the planned iterations left; a younger plan is kept all the same
 _NEWS = 0.2  # of the iterations; smaller changes of the plan are not printed
+_EVALUATION_SHARE = 0.25  # of the time left at the start, at most, for evaluations
 _STAGES = 100  # points of the run at which the seconds of an iteration are predicted
 
 
@@ -22,7 +23,8 @@ class Planner:
 
     minutes: length of the run, compilation and evaluations included; None for a run of
         a given number of iterations, whose plan is fixed.
-    num_evaluations: per run, evenly spaced.
+    num_evaluations: per run, evenly spaced; fewer if they would take more than a
+        quarter of the time.
     iteration_seconds: `(row, share)` to the predicted seconds of an iteration at that
         fraction of the run, given the metrics of another iteration.
     """
@@ -39,8 +41,9 @@ class Planner:
         self._rows: deque[Row] = deque(maxlen=_ROWS)
         self._phases: set[str] = set()
         self._has_compiled = False
-        self._has_evaluated = False
-        self._evaluation_seconds = 0.0
+        self._evaluation_seconds: list[float] = []
+        self._evaluation_budget = math.inf  # seconds
+        self._has_told_thinning = False
         self._told: Plan | None = None
 
     def enter(self, phase: str) -> None:
@@ -56,11 +59,45 @@ class Planner:
         self._has_compiled = False
 
     def add_evaluation(self, seconds: float) -> None:
-        """Adds the time of an evaluation with its plot, except the first, which
-        compiled."""
-        if self._has_evaluated:
-            self._evaluation_seconds = seconds
-        self._has_evaluated = True
+        """Adds the time of an evaluation with its plot."""
+        self._evaluation_seconds.append(seconds)
+
+    def next_evaluation(self, evaluations: int) -> float:
+        """Returns the number of evaluations that are due when the next one is made:
+        one more, or a larger fraction if slow evaluations are left out."""
+        to_come = self._evaluations_to_come(evaluations)
+        if not to_come:
+            return math.inf
+        return evaluations + (self._num_evaluations - evaluations) / to_come
+
+    def thinning(self, evaluations: int) -> str:
+        """Returns a line about evaluations that are left out, once; else an empty
+        text."""
+        to_come = self._evaluations_to_come(evaluations)
+        planned = self._num_evaluations - evaluations
+        if self._has_told_thinning or to_come == planned:
+            return ""
+        self._has_told_thinning = True
+        return (
+            f"an evaluation takes {self._typical_evaluation():.0f} s: {to_come} of the "
+            f"{planned} to come are made, so that they take a quarter of the time"
+        )
+
+    def _typical_evaluation(self) -> float:
+        """Returns the median of the evaluations after the first, which compiled."""
+        return statistics.median(self._evaluation_seconds[1:] or [0.0])
+
+    def _evaluations_to_come(self, evaluations: int) -> int:
+        """Returns the number of further evaluations that their share of the time
+        allows; the last one, at the end, is made in any case."""
+        to_come, typical = (
+            self._num_evaluations - evaluations,
+            self._typical_evaluation(),
+        )
+        if not typical or self._evaluation_budget == math.inf:
+            return to_come
+        left = self._evaluation_budget - sum(self._evaluation_seconds)
+        return min(to_come, max(int(left / typical), 1))
 
     def replanned(
         self,
@@ -88,14 +125,19 @@ class Planner:
         """
         if self._limit == math.inf:
             return plan
+        if self._evaluation_budget == math.inf:
+            self._evaluation_budget = _EVALUATION_SHARE * (self._limit - seconds)
         if seconds >= self._limit:
             return plan.ending(iteration, iteration)
         newest = plan.entries[-1]
         if self._rows:
             share = plan.share(iteration)
-            to_come = self._num_evaluations - evaluations
-            left = self._limit - seconds - to_come * self._evaluation_seconds
-            fitting = left / self._mean_seconds(share)
+            to_come = self._evaluations_to_come(evaluations)
+            kept_free = min(
+                to_come * self._typical_evaluation(),
+                max(0.0, self._evaluation_budget - sum(self._evaluation_seconds)),
+            )
+            fitting = (self._limit - seconds - kept_free) / self._mean_seconds(share)
             if has_evaluated or _is_outdated(newest, iteration, fitting):
                 return plan.ending(iteration, iteration + max(1, round(fitting)))
         share = (seconds / self._limit - _LATE) / (1 - _LATE)

@@ -51,12 +51,12 @@ class Progress:
         return {**values, **totals, "plan": self.plan.to_json()}
 
     def is_evaluation_due(
-        self, share: float, num_evaluations: int, iteration: int
+        self, share: float, due: float, next_evaluation: float, iteration: int
     ) -> bool:
-        """Returns whether to evaluate: before the first iteration, `num_evaluations`
-        times in the run, and at its end, but not again when a finished run is
-        restarted."""
-        if self.first is None or int(share * num_evaluations) > self.evaluations:
+        """Returns whether to evaluate: before the first iteration, when `due`
+        evaluations of the run reach `next_evaluation`, and at its end, but not again
+        when a finished run is restarted."""
+        if self.first is None or due >= next_evaluation:
             return True
         return share >= 1 and (self.last or {}).get("iteration") != iteration
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
+import optax
 from flax import struct
 
 from azjax import games as game_register
@@ -105,6 +106,7 @@ def _make_functions(
     """Returns the functions that the host loop calls."""
     evaluator = Evaluator(game, config.evaluation, config.opponents)
     play_and_learn = jax.jit(make_iterate(config, game, network), donate_argnums=(0, 1))
+    weight_norm = jax.jit(optax.tree.norm)
 
     def iterate(
         state: QState, totals: Totals, share: float, enter: Callable[[str], None]
@@ -120,6 +122,7 @@ def _make_functions(
         state = QState(learner, games, state.rng_key, state.iteration + 1)
         row = {
             "value_loss": float(metrics.loss),
+            "weight_norm": float(weight_norm(learner.params)),
             "learning_rate": rate,
             "epsilon": epsilon,
         }

@@ -334,20 +334,22 @@ def _auxiliary_targets(
     sample: Sample,
     auxiliary: Sequence[AuxiliaryHead],
 ) -> tuple[jax.Array, dict[str, Any]]:
-    """Returns `[N]` whether each position's game has ended, and the targets by name.
+    """Returns `[N]` whether each position's game has ended by the rules, and the
+    targets by name.
 
-    A target is 0 where the game has not ended.
+    A target is 0 where it has not: the last position of a resigned or agreed game does
+    not show who would own what.
     """
     if index.last is None:
         raise ValueError("auxiliary heads need an index made with finds_ends=True")
     position = (sample.row, sample.slot)
     state = jax.tree.map(lambda leaf: leaf[position], replay.chunk.state)
     last = index.last[position]
-    has_ended = last >= 0
     before, action = jax.tree.map(
         lambda leaf: leaf[last, sample.slot], (replay.chunk.state, replay.chunk.action)
     )
     final_state = jax.vmap(game.step)(before, action.astype(jnp.int32))
+    has_ended = (last >= 0) & final_state.terminated
     targets = {}
     for head in auxiliary:
         target = jax.vmap(head.target)(state, final_state)

@@ -327,3 +327,25 @@ def test_logging_and_hooks_change_only_during_a_save_that_may_fail(tmp_path):
             with pytest.raises(OSError, match="File too large"):
                 checkpoints.wait()
         wait_for(before)
+
+
+@pytest.mark.parametrize("is_complete", [True, False])
+def test_a_checkpoint_is_replaced_and_the_old_one_remains_until_then(
+    saved, is_complete, monkeypatch
+):
+    def killed(self, *args, **settings):
+        raise KeyboardInterrupt
+
+    with Checkpoints(saved, keep=2) as checkpoints:
+        newer = make_progress(2) | {"last": {"rate": 0.5}}
+        with contextlib.ExitStack() as stack:
+            if not is_complete:
+                patch = stack.enter_context(monkeypatch.context())
+                patch.setattr(module.ocp.CheckpointManager, "save", killed)
+                stack.enter_context(pytest.raises(KeyboardInterrupt))
+            checkpoints.save(make_state(7), newer, mistakes=0.5, replaces=True)
+    (state, progress), reports = restore(saved)
+    assert_bits_equal(state, make_state(7 if is_complete else 2))
+    assert progress == (newer if is_complete else make_progress(2))
+    assert reports == []
+    assert {"1", "2"} == set(names(saved))

@@ -166,7 +166,11 @@ def test_a_run_stopped_in_an_evaluation_repeats_it(tmp_path, iteration):
     assert not stopped.finished
     assert newest_checkpoint(tmp_path)["iteration"] == iteration
     assert run(tmp_path).finished
-    assert run(tmp_path).last["iteration"] == 4
+    # The repeated evaluation was saved: it is not made again, and ranks the checkpoint.
+    assert run(tmp_path, evaluate=None).last["iteration"] == 4
+    assert newest_checkpoint(tmp_path)["last"]["iteration"] == 4
+    assert (tmp_path / "checkpoints" / "4" / "metrics").exists()
+    assert not list((tmp_path / "checkpoints").glob("*.replaced"))
     assert rows(tmp_path, "kind", "iteration", "positions", "games") == WHOLE_RUN
 
 
@@ -190,13 +194,14 @@ class AnHourLater(Progress):
         self.seconds += 3600
 
 
-def test_a_loss_that_is_not_finite_ends_the_run(tmp_path):
+@pytest.mark.parametrize("name", ["value_loss", "gradient_norm", "weight_norm"])
+def test_a_loss_or_weight_that_is_not_finite_ends_the_run(tmp_path, name):
     def diverge(*args):
         state, totals, metrics = iterate(*args)
-        loss = float("nan") if state.iteration == 2 else 0.5
-        return state, totals, metrics | {"value_loss": loss}
+        number = float("nan") if state.iteration == 2 else 0.5
+        return state, totals, metrics | {name: number}
 
-    with pytest.raises(ValueError, match="value_loss is nan in iteration 2: the run"):
+    with pytest.raises(ValueError, match=f"{name} is nan in iteration 2: the run"):
         run(tmp_path, iterate=diverge)
     assert newest_checkpoint(tmp_path)["iteration"] == 0
 

@@ -6,7 +6,7 @@ import pytest
 from training.tiny_runs import assert_same_player, config, metrics
 
 from azjax import games
-from azjax.data import GAMES, game_files, unpack_states
+from azjax.data import GAMES, game_files, unpack_states, writer
 from azjax.games.host import first_state
 from azjax.players import first_network
 from azjax.search import AlphaZeroConfig
@@ -196,3 +196,22 @@ def test_a_fast_search_has_no_policy_target_and_its_own_simulations():
     # Moves 4 and 5 of slot 5; the first game began at move 0.
     assert rows.ply.tolist() == [4, 0]
     assert rows.game.tolist() == [0 * 8 + 5, 5 * 8 + 5]
+
+
+def test_games_that_cannot_be_written_do_not_stop_the_run(
+    undisturbed, tmp_path, monkeypatch, capsys
+):
+    def full(directory, content):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(writer, "replace_file", full)
+    run = train(config(tmp_path / "run"))
+    out = capsys.readouterr().out
+    assert out.count("the games are not kept from here on, because they cannot be") == 1
+    assert "No space left on device" in out
+    assert run.finished
+    jax.tree.map(
+        np.testing.assert_array_equal,
+        undisturbed.player.variables,
+        run.player.variables,
+    )

@@ -38,12 +38,12 @@ def run(planner, seconds_of, *, evaluation_seconds=0.0, num_evaluations=0):
         num_evaluations: in the run.
 
     Returns:
-        The seconds of the run, the share after each iteration, the plan, and the lines
-        about it.
+        The seconds of the run, the share after each iteration, the plan, the lines
+        about it, and the iterations that were evaluated.
     """
     plan, iteration, seconds = new_plan(LENGTH), 0, 0.0
     evaluations = -1  # before that of the initial network
-    shares, lines = [0.0], []
+    shares, lines, evaluated = [0.0], [], []
 
     def replan(*, has_evaluated=False):
         nonlocal plan
@@ -55,20 +55,23 @@ def run(planner, seconds_of, *, evaluation_seconds=0.0, num_evaluations=0):
             max(evaluations, 0),
             has_evaluated=has_evaluated,
         )
-        lines.extend(filter(None, [planner.news(before, plan, 1000)]))
+        news = planner.news(before, plan, 1000), planner.thinning(max(evaluations, 0))
+        lines.extend(filter(None, news))
         return plan.share(iteration)
 
     while shares[-1] < 1:
         iteration, seconds = iteration + 1, seconds + seconds_of(iteration)
         planner.add_iteration(row(seconds_of(iteration)))
         share = replan()
-        if int(share * num_evaluations) > evaluations and num_evaluations:
+        is_due = share * num_evaluations >= planner.next_evaluation(max(evaluations, 0))
+        if num_evaluations and (evaluations < 0 or is_due):
             seconds += evaluation_seconds
+            evaluated.append(iteration)
             evaluations = int(share * num_evaluations)
             planner.add_evaluation(evaluation_seconds)
             share = replan(has_evaluated=True)
         shares.append(share)
-    return seconds, shares, plan, lines
+    return seconds, shares, plan, lines, evaluated
 
 
 def test_nothing_is_planned_before_an_iteration_without_compilation():
@@ -121,7 +124,7 @@ def test_the_run_is_replanned_when_iterations_take_another_time(seconds, number)
 
 def test_a_run_whose_iterations_become_slower_reaches_its_end_step_by_step():
     found = run(planner(0), lambda iteration: 2.0 if iteration < 50 else 12.0)
-    seconds, shares, plan, lines = found
+    seconds, shares, plan, lines, _ = found
     assert 590 < seconds < 620
     assert max(after - before for before, after in pairwise(shares)) < 0.1
     assert f"{plan.end} iterations" in lines[-1]
@@ -129,17 +132,18 @@ def test_a_run_whose_iterations_become_slower_reaches_its_end_step_by_step():
 
 def test_a_run_of_fast_and_slow_iterations_is_seldom_replanned():
     found = run(planner(0), lambda iteration: 1.0 if iteration % 2 else 10.0)
-    seconds, _, plan, lines = found
+    seconds, _, plan, lines, _ = found
     assert 590 < seconds < 620
     assert len(plan.entries) < 20
     assert len(lines) < 5
 
 
 def test_evaluations_do_not_change_the_plan_of_a_steady_run():
-    seconds, _, plan, lines = run(
-        planner(5), lambda _: 2.0, evaluation_seconds=60.0, num_evaluations=5
+    seconds, _, plan, lines, evaluated = run(
+        planner(5), lambda _: 2.0, evaluation_seconds=24.0, num_evaluations=5
     )
     assert 590 < seconds < 620
+    assert len(evaluated) == 6
     ends = [entry.end or 0 for entry in plan.entries[3:]]
     assert max(ends) - min(ends) <= 1
     assert len(lines) < 4
@@ -153,6 +157,27 @@ def test_the_plan_reserves_time_for_evaluations_after_the_first():
     clock.add_evaluation(10.0)
     assert planned(clock).end == 3 + (500 - 4 * 10) // 5
     assert planned(clock, evaluations=3).end == 3 + (500 - 10) // 5
+    for seconds in (10.0, 30.0):  # the median counts
+        clock.add_evaluation(seconds)
+    assert planned(clock, evaluations=3).end == 3 + (500 - 10) // 5
+
+
+@pytest.mark.parametrize(("evaluation", "seconds"), [(80.0, 10.0), (40.0, 2.0)])
+def test_slow_evaluations_are_left_out_and_learning_keeps_its_time(evaluation, seconds):
+    found = run(
+        planner(20),
+        lambda _: seconds,
+        evaluation_seconds=evaluation,
+        num_evaluations=20,
+    )
+    total, shares, plan, lines, evaluated = found
+    iterations = len(shares) - 1
+    # The first two show how long an evaluation takes; the last is made in any case.
+    assert iterations * seconds >= 600 - 3 * evaluation - 2 * seconds
+    assert 600 - 2 * seconds <= total <= 600 + evaluation
+    assert 3 <= len(evaluated) <= 5
+    assert evaluated[-1] == plan.end == iterations
+    assert [line for line in lines if f"an evaluation takes {evaluation:.0f} s" in line]
 
 
 def test_the_share_follows_the_clock_during_a_long_compilation():

@@ -1,3 +1,4 @@
+import dataclasses
 import functools
 from typing import NamedTuple
 
@@ -464,6 +465,34 @@ def test_auxiliary_targets_use_the_final_position_and_the_same_symmetry():
     assert (end[ended] >= now[ended]).all()
     stones = end[ended].sum(axis=(1, 2, 3))
     assert stones.tolist() == np.where(batch.sample.slot[ended] == 0, 5, 9).tolist()
+
+
+def test_a_game_that_was_resigned_has_no_final_position():
+    head = AuxiliaryHead(
+        name="end",
+        make=lambda shape, rngs: nnx.Linear(shape[0], 9, rngs=rngs),
+        target=lambda state, final_state: GAME.board(final_state)[..., None] + 2.0,
+        loss=lambda outputs, targets: (outputs - targets).mean(axis=-1),
+        transform=lambda symmetry, targets: symmetry.observation(targets),
+    )
+    replay = filled(6)
+    resigned = np.array(replay.chunk.terminated)
+    # The row of the newest game of slot 0, from move 15 on, which has three moves.
+    row = int(np.argwhere(np.rint(100 * replay.chunk.value[:, 0]) == 17)[0, 0])
+    resigned[row, 0] = True
+    chunk = replay.chunk._replace(terminated=resigned)
+    replay = dataclasses.replace(replay, chunk=chunk)
+    count = np.int32(6 * T)
+    settings = {"td_lambda": 1.0, "horizon": 9, "finds_ends": True}
+    _, index, _ = index_of(replay, count, np.int32(CAPACITY), **settings)
+    batch = jax.device_get(
+        draw(GAME, replay, index, jax.random.key(0), 64, auxiliary=(head,))
+    )
+    move = np.rint(100 * np.asarray(replay.chunk.value)[batch.sample.row, 0])
+    is_resigned = (batch.sample.slot == 0) & (move >= 15)
+    assert 0 < is_resigned.sum() < 64
+    np.testing.assert_array_equal(batch.has_ended, ~is_resigned)
+    assert (batch.targets.auxiliary["end"][is_resigned] == 0).all()
 
 
 def test_value_targets_of_another_shape_are_refused():
