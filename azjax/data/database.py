@@ -49,6 +49,10 @@ class Database:
         import duckdb  # noqa: PLC0415, an extra
 
         try:
+            sql.encode()
+        except UnicodeEncodeError as error:
+            raise ValueError(f"the SQL is not valid text: {error}") from None
+        try:
             statements = self._connection.extract_statements(sql)
             if len(statements) != 1:
                 raise ValueError(
@@ -59,8 +63,14 @@ class Database:
                 raise ValueError(
                     f"the SQL must be a SELECT, which changes nothing: {kind.name}"
                 )
-            found = self._connection.execute(statements[0])
-            return Result([column[0] for column in found.description], found.fetchall())
+            # A part of a SELECT may change tables: WITH x AS (DELETE ...).
+            self._connection.execute("BEGIN TRANSACTION READ ONLY")
+            try:
+                found = self._connection.execute(statements[0])
+                names = [column[0] for column in found.description]
+                return Result(names, found.fetchall())
+            finally:
+                self._connection.execute("ROLLBACK")
         except duckdb.Error as error:
             raise ValueError(_line(error)) from None
 

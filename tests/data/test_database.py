@@ -144,3 +144,13 @@ def test_a_file_with_a_damaged_page_is_refused_in_one_line(directory, tmp_path):
         opened(tmp_path, GAME) as database,
     ):
         database.query("SELECT run, seed, iteration, game FROM rows")
+
+
+def test_a_select_that_would_change_a_table_is_refused(directory):
+    with opened(directory, GAME) as database:
+        before = database.query("SELECT * FROM ends").rows
+        with pytest.raises(ValueError, match="read-only"):
+            database.query("WITH x AS (DELETE FROM ends RETURNING *) SELECT * FROM x")
+        with pytest.raises(ValueError, match="the SQL is not valid text"):
+            database.query("SELECT '\ud800'")
+        assert database.query("SELECT * FROM ends").rows == before != []
