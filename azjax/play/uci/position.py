@@ -7,6 +7,7 @@ import jax
 import numpy as np
 
 from azjax.games.chess import Chess, State
+from azjax.games.chess.notation import FIFTY_MOVES, FILES, PIECES
 from azjax.games.core import compiled_mask
 from azjax.games.host import first_state, next_state
 from azjax.players.uci_notation import read_move
@@ -49,7 +50,7 @@ class PositionReader:
         del self._moves[known:], self._states[known + 1 :]
         for text in moves[known:]:
             before = self._states[-1]
-            action = read_move(self._game, before, text)
+            action = _read_move(self._game, before, text)
             after = next_state(self._game, before, action)
             self._states.append(_continued(self._game, after))
             self._moves.append(text)
@@ -62,7 +63,38 @@ class PositionReader:
             raise ValueError("a position is startpos or fen, a FEN and moves")
         if len(words) > FEN_FIELDS + 1:
             raise ValueError(f"not the word moves after the FEN: {words[7]!r}")
-        return jax.device_get(self._game.from_fen(" ".join(words[1:])))
+        fen = " ".join(_completed(list(words[1:])))
+        return jax.device_get(self._game.from_fen(fen))
+
+
+def _completed(fields: list[str]) -> list[str]:
+    """Returns the fields of a FEN as `Chess.from_fen` demands them.
+
+    Front ends and other engines omit the counters, count moves from 0, and do not
+    compare the clock with the en passant square or with the rule of 50 moves.
+    """
+    fields = fields + ["0", "1"][len(fields) - 4 :] if len(fields) in (4, 5) else fields
+    if len(fields) != FEN_FIELDS:
+        return fields  # refused by name
+    *position, passing, clock, number = fields
+    if clock.isdecimal() and len(clock) < 5:
+        clock = "0" if passing != "-" else str(min(int(clock), FIFTY_MOVES))
+    return [*position, passing, clock, "1" if number == "0" else number]
+
+
+def _read_move(game: Chess, state: State, text: str) -> int:
+    """Reads a move; also `e7e8Q`, and castling as the king's move to its rook (`e1h1`),
+    as engines for Chess960 write it."""
+    text = text.lower()
+    castling = {"e1h1": "e1g1", "e1a1": "e1c1", "e8h8": "e8g8", "e8a8": "e8c8"}
+    if text in castling:
+        row, rook = (7, "R") if text[1] == "1" else (0, "r")
+        board = np.asarray(game.board(state))
+        pieces = board[row, [FILES.index(text[0]), FILES.index(text[2])]]
+        kings = PIECES.index("K" if rook == "R" else "k")
+        if pieces.tolist() == [kings, PIECES.index(rook)]:
+            text = castling[text]
+    return read_move(game, state, text)
 
 
 def _continued(game: Chess, state: State) -> State:

@@ -87,3 +87,34 @@ def test_a_mate_ends_the_game(reader):
 def test_a_wrong_position_is_refused(reader, text):
     with pytest.raises(ValueError, match=r"FEN|position is startpos"):
         read(reader, text)
+
+
+@pytest.mark.parametrize(
+    ("text", "fen"),
+    [
+        ("4k3/8/8/8/8/8/8/4K3 w - -", "4k3/8/8/8/8/8/8/4K3 w - - 0 1"),
+        ("4k3/8/8/8/8/8/8/4K3 w - - 7", "4k3/8/8/8/8/8/8/4K3 w - - 7 1"),
+        ("4k3/8/8/8/8/8/8/4K3 w - - 0 0", "4k3/8/8/8/8/8/8/4K3 w - - 0 1"),
+        ("4k3/8/8/8/8/8/8/4K3 w - - 120 90", "4k3/8/8/8/8/8/8/4K3 w - - 100 90"),
+        (SPECIAL.replace(" 0 9", " 1 9"), SPECIAL),
+        (
+            "4k3/P7/8/8/8/8/8/4K3 w - - 0 1 moves a7a8Q",
+            "Q3k3/8/8/8/8/8/8/4K3 b - - 0 1",
+        ),
+        (
+            "4k3/8/8/8/8/8/8/4K2R w K - 0 1 moves e1h1",
+            "4k3/8/8/8/8/8/8/5RK1 b - - 1 1",
+        ),
+        (
+            "r3k3/8/8/8/8/8/8/4K3 b q - 0 1 moves e8a8",
+            "2kr4/8/8/8/8/8/8/4K3 w - - 1 2",
+        ),
+    ],
+)
+def test_positions_and_moves_are_read_as_other_engines_write_them(reader, text, fen):
+    assert read(reader, f"fen {text}") == fen
+
+
+def test_a_queen_does_not_castle(reader):
+    with pytest.raises(ValueError, match="'e1h1' is not a legal move"):
+        read(reader, "fen 7k/8/8/8/8/8/8/K3Q2R b - - 0 1 moves h8g7 e1h1")
