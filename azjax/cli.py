@@ -8,6 +8,7 @@ import signal
 import sys
 import threading
 from collections.abc import Callable, Iterator, Sequence
+from typing import NoReturn
 
 from azjax.commands.common import INTERRUPTED, PIPE_CLOSED
 from azjax.program import NAME, USAGE_ERROR, error_line, is_users_mistake, program
@@ -48,6 +49,7 @@ def main(args: Sequence[str] | None = None) -> None:
     """Runs the command given by the arguments."""
     prog = program() if args is None else NAME
     args = list(sys.argv[1:] if args is None else args)
+    _open_standard_files()
     if isinstance(sys.stdout, io.TextIOWrapper):  # a file may be in another encoding
         sys.stdout.reconfigure(errors="replace")
     with ends_in_order(), one_line_errors():
@@ -162,9 +164,11 @@ def one_line_errors() -> Iterator[None]:
         finally:
             sys.stdout.flush()  # here, where a closed pipe is handled
     except BrokenPipeError:
-        # Python flushes at exit; without a reader that would fail too.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise SystemExit(PIPE_CLOSED) from None
+        _end_without_reader()
+    except SystemExit as error:
+        if isinstance(error.__context__, BrokenPipeError):  # rich's own status is 1
+            _end_without_reader()
+        raise
     except OSError as error:
         _fail(error_line(error))
     except ValueError as error:
@@ -173,6 +177,19 @@ def one_line_errors() -> Iterator[None]:
         _fail(error_line(error))
     except KeyboardInterrupt:
         raise SystemExit(INTERRUPTED) from None
+
+
+def _end_without_reader() -> NoReturn:
+    # Python flushes at exit; without a reader that would fail too.
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+    raise SystemExit(PIPE_CLOSED) from None
+
+
+def _open_standard_files() -> None:
+    """Opens the null device in place of standard files that are closed (`>&-`)."""
+    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, name) is None:
+            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
 
 
 def _fail(message: str) -> None:

@@ -482,3 +482,19 @@ def test_a_fault_of_the_program_keeps_its_traceback(monkeypatch):
     monkeypatch.setattr(train_module, "train", faulty)
     with pytest.raises(ValueError, match="a bug"):
         cli.main(["train", "tic_tac_toe"])
+
+
+def test_output_without_a_reader_ends_a_command_of_rich_too(monkeypatch):
+    reading, writing = os.pipe()
+    os.close(reading)
+    with open(writing, "w") as pipe, monkeypatch.context() as patch:
+        patch.setattr(sys, "stdout", pipe)
+        with pytest.raises(SystemExit) as error:
+            cli.main(["games"])
+    assert error.value.code == 141
+
+
+def test_a_closed_standard_output_is_no_error(monkeypatch):
+    monkeypatch.setattr(sys, "stdout", None)
+    cli.main(["games"])
+    sys.stdout.close()
