@@ -3,10 +3,18 @@
 import jax
 import numpy as np
 import pytest
+from players.engines import command, position
 
 from azjax import games
 from azjax.networks import DenseTrunkConfig, NetworkConfig
-from azjax.players import AlphaZeroPlayer, MCTSPlayer, TrainedPlayer, first_network
+from azjax.players import (
+    AlphaZeroPlayer,
+    GtpPlayer,
+    MCTSPlayer,
+    TrainedPlayer,
+    UciPlayer,
+    first_network,
+)
 from azjax.search import AlphaZeroConfig, GumbelConfig
 
 CONFIG = NetworkConfig(
@@ -36,16 +44,10 @@ def trained() -> TrainedPlayer:
 @pytest.fixture(scope="session")
 def after(trained):
     """Returns the positions after lists of moves, as one batch."""
-    step, first = jax.jit(trained.game.step), jax.device_get(trained.game.init())
-
-    def position(moves):
-        state = first
-        for move in moves:
-            state = step(state, np.int32(move))
-        return jax.device_get(state)
 
     def batch(*games_):
-        return jax.tree.map(lambda *leaves: np.stack(leaves), *map(position, games_))
+        positions = (position(trained.game, moves) for moves in games_)
+        return jax.tree.map(lambda *leaves: np.stack(leaves), *positions)
 
     return batch
 
@@ -87,3 +89,24 @@ def analyze():
         return jax.device_get(analyze(type(player), player, rng_key, states, carry))
 
     return numpy
+
+
+@pytest.fixture
+def log(tmp_path):
+    """The file of what the engines of `make_player` received."""
+    return tmp_path / "log"
+
+
+@pytest.fixture
+def make_player(log):
+    """Creates players of fake engines, which are closed after the test."""
+    made = []
+
+    def make(protocol, behavior="good", *args, **settings):
+        player = GtpPlayer if protocol == "gtp" else UciPlayer
+        made.append(player(command(protocol, behavior, log), *args, **settings))
+        return made[-1]
+
+    yield make
+    for player in made:
+        player.close()

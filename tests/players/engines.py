@@ -1,10 +1,40 @@
-"""The fake engines, and what the tests see of their processes."""
+"""The fake engines, what the tests see of their processes, and games with engines."""
 
+import functools
 import os
 import pathlib
 import shlex
 import sys
 import time
+
+import numpy as np
+
+from azjax.games.host import first_state, legal_actions, next_state
+
+
+def position(game, actions):
+    """Returns the position after actions."""
+    step = functools.partial(next_state, game)
+    return functools.reduce(step, actions, first_state(game))
+
+
+def play_random(player, game):
+    """Plays a game in which the second player moves at random; closes the player.
+
+    Returns the actions and the last position.
+    """
+    session, state, actions = player.start_session(game, 3), first_state(game), []
+    draw = np.random.default_rng(0).choice
+    while not state.terminated:
+        if state.current_player == 0:
+            action = session.choose(state, actions).action
+        else:
+            action = int(draw(legal_actions(game, state)))
+        state = next_state(game, state, action)
+        actions.append(action)
+    session.close()
+    player.close()
+    return actions, state
 
 
 def command(protocol, behavior="good", log=os.devnull):

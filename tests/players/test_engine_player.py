@@ -9,56 +9,24 @@ import threading
 import time
 
 import pytest
-from players.engines import command, exists, started, wait_until
+from players.engines import command, exists, position, started, wait_until
 
 from azjax import games, players
-from azjax.games.host import first_state, next_state
-from azjax.players import (
-    ForfeitError,
-    GtpPlayer,
-    ResignError,
-    UciPlayer,
-    engine_process,
-)
+from azjax.players import ForfeitError, GtpPlayer, ResignError, engine_process
 
 PROTOCOLS = ["gtp", "uci"]
 GAMES = {"gtp": games.make("tic_tac_toe"), "uci": games.make("chess")}
-CLASSES = {"gtp": GtpPlayer, "uci": UciPlayer}
 
 
 def choose(session, protocol):
     """Returns the session's choice after b2 in tic-tac-toe, or in the first position
     of chess."""
-    game, moves = GAMES[protocol], [4] if protocol == "gtp" else []
-    state = first_state(game)
-    for move in moves:
-        state = next_state(game, state, move)
-    return session.choose(state, moves).action
+    moves = [4] if protocol == "gtp" else []
+    return session.choose(position(GAMES[protocol], moves), moves).action
 
 
 def start(player, protocol):
     return player.start_session(GAMES[protocol], 0)
-
-
-@pytest.fixture
-def log(tmp_path):
-    return tmp_path / "log"
-
-
-@pytest.fixture
-def make_player(log):
-    """Creates players that are closed after the test."""
-    made = []
-
-    def make(protocol, behavior="good", **settings):
-        limits = {"nodes": 9} if protocol == "uci" else {}
-        text = command(protocol, behavior, log)
-        made.append(CLASSES[protocol](text, **limits, **settings))
-        return made[-1]
-
-    yield make
-    for player in made:
-        player.close()
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -110,7 +78,7 @@ def test_an_engine_that_resigned_is_reused(make_player, log):
     assert len(started(log)) == 1
 
 
-GENMOVE, GO = "^Fake answers 'genmove w' with", "^Fake answers 'go nodes 9' with"
+GENMOVE, GO = "^Fake answers 'genmove w' with", "^Fake answers 'go nodes 10000' with"
 ILLEGAL = ", which is not a legal move$"
 SLOWLY = r"within [0-9.]+ seconds$"
 
@@ -125,11 +93,11 @@ SLOWLY = r"within [0-9.]+ seconds$"
         ("gtp", "floods", f"{GENMOVE} an invalid response: 'xxxx"),
         ("gtp", "fails", "^Fake refuses 'genmove w': no idea$"),
         ("gtp", "strict", "^Fake refuses 'play b B2': illegal move$"),
-        ("uci", "dies", "^Fake died at 'go nodes 9' .exit status 3.: out of luck$"),
-        ("uci", "hangs", f"^Fake did not answer 'go nodes 9' {SLOWLY}"),
-        ("uci", "closes", "^Fake died at 'go nodes 9' .its output closed.$"),
+        ("uci", "dies", "^Fake died at 'go nodes 10000' .exit status 3.: out of luck$"),
+        ("uci", "hangs", f"^Fake did not answer 'go nodes 10000' {SLOWLY}"),
+        ("uci", "closes", "^Fake died at 'go nodes 10000' .its output closed.$"),
         ("uci", "floods", f"{GO} more than 1048576 bytes$"),
-        ("uci", "babbles", f"^Fake did not answer 'go nodes 9' {SLOWLY}"),
+        ("uci", "babbles", f"^Fake did not answer 'go nodes 10000' {SLOWLY}"),
         ("uci", "plays e2e5", f"{GO} 'bestmove e2e5'{ILLEGAL}"),
         ("uci", "plays E2E4", f"{GO} 'bestmove E2E4'{ILLEGAL}"),
         ("uci", "plays (none)", f"{GO} 'bestmove .none.'{ILLEGAL}"),
@@ -140,8 +108,8 @@ SLOWLY = r"within [0-9.]+ seconds$"
 def test_an_engine_that_fails_forfeits_and_is_killed(
     protocol, behavior, message, make_player, log
 ):
-    is_slow = SLOWLY in message
-    player = make_player(protocol, behavior, move_seconds=0.5 if is_slow else 60)
+    seconds = 0.5 if SLOWLY in message else 60
+    player = make_player(protocol, behavior, move_seconds=seconds)
     session = start(player, protocol)
     with pytest.raises(ForfeitError, match=message) as error:
         choose(session, protocol)
@@ -162,10 +130,7 @@ def test_an_engine_that_fails_forfeits_and_is_killed(
     [
         ("gtp", "silent", f"did not answer 'protocol_version' {SLOWLY}"),
         # The answer after the greeting may have arrived by then.
-        (
-            *("gtp", "noisy"),
-            "'protocol_version' with an invalid response: 'Welcome to Fake!",
-        ),
+        ("gtp", "noisy", "version' with an invalid response: 'Welcome to Fake!"),
         ("gtp", "confused", "'protocol_version' with an invalid response: '=77 2'"),
         ("gtp", "old", "Fake does not speak GTP 2: its version is '1'"),
         ("gtp", "helpless", "Fake does not speak GTP 2: it lacks genmove"),

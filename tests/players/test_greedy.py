@@ -3,6 +3,7 @@ import functools
 import jax
 import numpy as np
 import pytest
+from players.engines import position
 
 from azjax import games
 from azjax.arena.openings import suite
@@ -36,14 +37,12 @@ def best_moves(game, state):
     wins = wins_of(game, state)
     if wins:
         return wins
-    mover = int(state.current_player)
-    dangers = {}
+    mover, dangers = int(state.current_player), {}
     for action in legal_actions(game, state):
         after = next_state(game, state, action)
+        dangers[action] = len(wins_of(game, after))
         if after.terminated:
             dangers[action] = 0 if rewards(game, after)[mover] == 0 else 10**6
-        else:
-            dangers[action] = len(wins_of(game, after))
     return {a for a, danger in dangers.items() if danger == min(dangers.values())}
 
 
@@ -68,13 +67,6 @@ def test_it_wins_or_minimizes_winning_replies_and_uses_no_key_twice(name, num_mo
     assert len(kinds) > 1  # otherwise the positions test too little
 
 
-def after(game, *actions):
-    state = first_state(game)
-    for action in actions:
-        state = next_state(game, state, action)
-    return state
-
-
 @pytest.mark.parametrize(
     ("moves", "value"),
     [
@@ -85,7 +77,7 @@ def after(game, *actions):
     ],
 )
 def test_its_value_is_1_for_a_win_and_minus_1_for_a_lost_position(moves, value):
-    state = after(CONNECT_FOUR, *moves)
+    state = position(CONNECT_FOUR, moves)
     states = jax.tree.map(lambda leaf: np.stack([leaf] * NUM_GAMES), state)
     choice = choose(CONNECT_FOUR, states)
     np.testing.assert_array_equal(choice.value, value)

@@ -1,38 +1,19 @@
 import os
 
 import jax
-import numpy as np
 import pytest
-from players.engines import command
+from players.engines import command, play_random, position
 
 from azjax import games, players
-from azjax.games.host import first_state, legal_actions, next_state
 from azjax.players import GtpPlayer, ResignError
 
 TIC_TAC_TOE = games.make("tic_tac_toe")
 GO = games.make("go:5,komi=0.5,max_moves=2000")
 
 
-@pytest.fixture
-def make_player():
-    """Creates players that are closed after the test."""
-    made = []
-
-    def make(*args, **settings):
-        made.append(GtpPlayer(command("gtp", *args), **settings))
-        return made[-1]
-
-    yield make
-    for player in made:
-        player.close()
-
-
 def choose(session, moves, game=TIC_TAC_TOE):
     """Returns the session's choice after these moves."""
-    state = first_state(game)
-    for action in moves:
-        state = next_state(game, state, action)
-    return session.choose(state, moves).action
+    return session.choose(position(game, moves), moves).action
 
 
 def test_gtp_strings_accept_any_command():
@@ -44,7 +25,7 @@ def test_gtp_strings_accept_any_command():
 
 @pytest.mark.parametrize("behavior", ["good", "forgets", "windows"])
 def test_the_engine_follows_moves_and_undone_moves(make_player, behavior):
-    session = make_player(behavior).start_session(TIC_TAC_TOE, 0)
+    session = make_player("gtp", behavior).start_session(TIC_TAC_TOE, 0)
     assert choose(session, []) == 0
     assert choose(session, [0, 4]) == 1
     assert choose(session, [0]) == 1
@@ -53,23 +34,13 @@ def test_the_engine_follows_moves_and_undone_moves(make_player, behavior):
     session.close()
 
 
-def test_only_new_moves_are_sent_to_the_engine(make_player, tmp_path):
-    log = tmp_path / "log"
-    session = make_player("good", log).start_session(TIC_TAC_TOE, 0)
+def test_only_new_moves_are_sent_to_the_engine(make_player, log):
+    session = make_player("gtp").start_session(TIC_TAC_TOE, 0)
     choose(session, [])
     choose(session, [0, 4])
     choose(session, [0, 5])
-    received = log.read_text().splitlines()[3:]
-    assert received == [
-        "clear_board",
-        "genmove b",
-        "play w B2",
-        "genmove b",
-        "undo",
-        "undo",
-        "play w C2",
-        "genmove b",
-    ]
+    expected = "clear_board/genmove b/play w B2/genmove b/undo/undo/play w C2/genmove b"
+    assert log.read_text().splitlines()[3:] == expected.split("/")
 
 
 @pytest.mark.parametrize(
@@ -85,17 +56,16 @@ def test_only_new_moves_are_sent_to_the_engine(make_player, tmp_path):
     ],
 )
 def test_an_engine_that_passes_is_asked_to_capture_dead_stones(
-    make_player, tmp_path, behavior, moves, expected
+    make_player, log, behavior, moves, expected
 ):
-    log = tmp_path / "log"
-    session = make_player(behavior, log).start_session(GO, 0)
+    session = make_player("gtp", behavior).start_session(GO, 0)
     action, received = expected
     assert choose(session, moves, GO) == action
     assert log.read_text().splitlines()[-len(received) :] == received
 
 
 def test_an_engine_can_resign_in_place_of_a_pass(make_player):
-    session = make_player("passes or resigns").start_session(GO, 0)
+    session = make_player("gtp", "passes or resigns").start_session(GO, 0)
     with pytest.raises(ResignError):
         choose(session, [12], GO)
 
@@ -103,26 +73,15 @@ def test_an_engine_can_resign_in_place_of_a_pass(make_player):
 def test_an_unsupported_game_is_refused(make_player):
     go = games.make("go:5,0.5")
     with pytest.raises(ValueError, match=r"Fake cannot play go:.*'boardsize 5' with"):
-        make_player().start_session(go, 0)
+        make_player("gtp").start_session(go, 0)
 
 
 def test_gnu_go_plays_a_game_by_azjaxs_rules(gnugo):
-    go = GO
     arguments = "--mode gtp --level 1 --chinese-rules --never-resign"
-    player = players.load(f"gtp:{gnugo} {arguments}", go)
-    session, state, moves = player.start_session(go, 3), first_state(go), []
-    draw = np.random.default_rng(0).choice
-    while not state.terminated:
-        if state.current_player == 0:
-            action = session.choose(state, moves).action
-        else:
-            action = int(draw(legal_actions(go, state)))
-        state = next_state(go, state, action)
-        moves.append(action)
+    player = players.load(f"gtp:{gnugo} {arguments}", GO)
+    moves, state = play_random(player, GO)
     # GNU Go passes only at the end: the game ended by two passes.
     assert moves[-2:] == [25, 25]
     # Before, it captured dead stones, which count by azjax's rules.
     assert 25 not in moves[:-2:2]
-    assert float(jax.jit(go.score)(state)[0]) > 0
-    session.close()
-    player.close()
+    assert float(jax.jit(GO.score)(state)[0]) > 0

@@ -1,3 +1,4 @@
+import dataclasses
 import functools
 import json
 import math
@@ -5,27 +6,19 @@ import math
 import jax
 import pytest
 from flax import nnx
+from untrained import untrained
 
 from azjax import games
-from azjax.networks import (
-    DenseTrunkConfig,
-    NetworkConfig,
-    Parts,
-    QNetworkConfig,
-    init_q_network,
-)
+from azjax.networks import Parts, QNetworkConfig, init_q_network
 from azjax.players import (
     DEFAULT_SIMULATIONS,
     MissingPartsError,
-    TrainedPlayer,
     TrainedQ,
-    first_network,
     load_player,
     save_player,
     save_q_player,
 )
 from azjax.players.learned import load_learned
-from azjax.search import GumbelConfig
 
 
 @pytest.fixture
@@ -82,38 +75,26 @@ def custom_parts(width):
     return Parts(trunk=functools.partial(LinearTrunk, width=width))
 
 
-@pytest.fixture
-def custom_run(tmp_path):
-    """A tic-tac-toe player whose network was made with `custom_parts(3)`."""
-    game = games.make("tic_tac_toe")
-    config = NetworkConfig(trunk=DenseTrunkConfig(width=8, num_blocks=1))
-    network, variables = jax.jit(
-        lambda: first_network(0, game, config, custom_parts(3))
-    )()
-    player = TrainedPlayer(
-        game, network, variables, config, GumbelConfig(), seed=0, has_own_parts=True
+def test_a_network_with_custom_parts_is_loaded_with_them_if_they_fit(
+    trained, tmp_path, monkeypatch
+):
+    network, variables = untrained(trained.game, trained.config, custom_parts(3))
+    player = dataclasses.replace(
+        trained, network=network, variables=variables, has_own_parts=True
     )
-    save_player(tmp_path / "own/player", player)
-    return tmp_path / "own"
-
-
-def test_a_network_with_custom_parts_is_loaded_with_them(custom_run):
-    game = games.make("tic_tac_toe")
-    assert load_learned("network", custom_run, game, custom_parts(3)).game == game
+    save_player(tmp_path / "player", player)
+    load = functools.partial(load_learned, "network", tmp_path, trained.game)
+    assert load(custom_parts(3)).game == trained.game
     with pytest.raises(MissingPartsError, match="--parts MODULE:NAME"):
-        load_learned("network", custom_run, game)
-
-
-def test_parts_are_not_built_before_their_weights_are_checked(custom_run, monkeypatch):
+        load()
+    # Others are not built before the weights are checked.
     monkeypatch.setattr("azjax.players.serialization.first_network", None)
     for width, message in (
         (4, "do not fit the network"),
         (10**9, r"takes \d+ bytes; at most 536870912 are"),
     ):
         with pytest.raises(ValueError, match=message):
-            load_learned(
-                "network", custom_run, games.make("tic_tac_toe"), custom_parts(width)
-            )
+            load(custom_parts(width))
 
 
 def test_a_q_network_above_the_limit_is_refused(tmp_path, monkeypatch):

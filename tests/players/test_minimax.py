@@ -3,11 +3,11 @@ import functools
 import jax
 import numpy as np
 import pytest
+from players.engines import position
 
 from azjax import games
 from azjax.arena.exhaustive import solve
 from azjax.arena.openings import suite
-from azjax.games.host import first_state, next_state
 from azjax.players import MinimaxPlayer, choose
 
 TIC_TAC_TOE = games.make("tic_tac_toe")
@@ -94,10 +94,9 @@ def assert_perfect(solution, rows, depth):
     states = jax.tree.map(lambda leaf: np.asarray(leaf)[rows], solution.states)
     choice = jax.device_get(choose(MinimaxPlayer(TIC_TAC_TOE, depth), KEY, states))
     np.testing.assert_array_equal(choice.value, solution.values[rows])
-    chosen = choice.policy > 0
     keeps_value = solution.action_values == solution.values[:, None]
-    assert keeps_value[rows][chosen].all()
-    assert chosen.any(axis=1).all()
+    assert keeps_value[rows][choice.policy > 0].all()
+    assert (choice.policy > 0).any(axis=1).all()
 
 
 @pytest.mark.slow
@@ -126,18 +125,14 @@ def test_tic_tac_toe_is_played_perfectly_after_six_moves(solution):
 @pytest.mark.parametrize(
     ("moves", "value"),
     [
-        # Three discs in column 0, and two in the middle that would win three moves
-        # later.
+        # Three discs in column 0, and two in the middle that would win later.
         ((0, 6, 0, 6, 0, 1, 3, 1, 4, 1), 1),
-        # Column 0 must be blocked, and then a fork in the bottom row wins two moves
-        # later.
+        # Column 0 must be blocked, and then a fork in the bottom row wins.
         ((0, 6, 0, 6, 3, 3, 4, 4, 0), -1),
     ],
 )
 def test_it_prefers_fast_wins_and_late_losses(moves, value):
-    state = first_state(CONNECT_FOUR)
-    for action in moves:
-        state = next_state(CONNECT_FOUR, state, action)
+    state = position(CONNECT_FOUR, moves)
     choice = choose(MinimaxPlayer(CONNECT_FOUR, 5), KEY, repeated(state, BATCH_SIZE))
     np.testing.assert_array_equal(choice.policy, [[1, 0, 0, 0, 0, 0, 0]] * BATCH_SIZE)
     np.testing.assert_array_equal(choice.value, [value] * BATCH_SIZE)
@@ -161,11 +156,9 @@ def test_the_result_does_not_depend_on_the_rest_of_the_batch(searched):
     for index in range(BATCH_SIZE):
         state = jax.tree.map(lambda leaf, i=index: np.asarray(leaf)[i], states)
         alone = jax.device_get(choose(player, KEY, repeated(state, BATCH_SIZE)))
-        for found, expected in (
-            (together.policy, alone.policy),
-            (together.value, alone.value),
-        ):
-            np.testing.assert_array_equal(expected, [found[index]] * BATCH_SIZE)
+        for name in ("policy", "value"):
+            found = getattr(together, name)[index]
+            np.testing.assert_array_equal(getattr(alone, name), [found] * BATCH_SIZE)
 
 
 @pytest.mark.slow

@@ -3,6 +3,7 @@ import functools
 import chex
 import jax
 import numpy as np
+from compiled_games import play, stack
 
 from azjax import games
 from azjax.networks import DenseTrunkConfig, NetworkConfig, expected_value, init_network
@@ -15,26 +16,17 @@ from azjax.players.model import (
 )
 
 GAME = games.make("tic_tac_toe")
-step = jax.jit(GAME.step)
 # X to move wins at c3:    O to move wins at c2:    The last cell, c1, draws:
 #   X X .                    X X .                    X O X
 #   O O .                    O O .                    X O O
 #   . . .                    X . .                    O X .
-X_WINS = ("a3", "a2", "b3", "b2", "c3")
-O_WINS = ("a3", "a2", "b3", "b2", "a1", "c2")
-DRAWS = ("a3", "b3", "c3", "b2", "a2", "c2", "b1", "a1", "c1")
+BEFORE = ("a3 a2 b3 b2", "a3 a2 b3 b2 a1", "a3 b3 c3 b2 a2 c2 b1 a1")
+LAST = ("c3", "c2", "c1")
 
 
-def position(moves):
-    return functools.reduce(
-        lambda state, move: step(state, GAME.text_to_action(state, move)),
-        moves,
-        GAME.init(),
-    )
-
-
-def batch(*states):
-    return jax.tree.map(lambda *leaves: np.stack(leaves), *states)
+def positions(*lines):
+    """Returns the positions after the moves of each line, as a batch."""
+    return stack([play(GAME, line) for line in lines])
 
 
 @functools.cache
@@ -58,11 +50,7 @@ def model():
 @functools.cache
 def last_moves():
     """The positions before the last moves of the three games, and after them."""
-    games_ = (X_WINS, O_WINS, DRAWS)
-    return (
-        batch(*(position(moves[:-1]) for moves in games_)),
-        batch(*(position(moves) for moves in games_)),
-    )
+    return positions(*BEFORE), positions(*map(" ".join, zip(BEFORE, LAST, strict=True)))
 
 
 look = jax.jit(evaluate, static_argnums=(0, 1))
@@ -70,10 +58,7 @@ look = jax.jit(evaluate, static_argnums=(0, 1))
 
 def test_a_last_move_has_its_reward_for_the_mover_and_later_moves_have_none():
     before, after = last_moves()
-    actions = [
-        GAME.text_to_action(position(moves[:-1]), moves[-1])
-        for moves in (X_WINS, O_WINS, DRAWS)
-    ]
+    actions = [GAME.text_to_action(GAME.init(), move) for move in LAST]
     # Terminated positions have discount and value 0 too.
     for moves, states, reward in (
         (actions, before, [1, 1, 0]),
@@ -88,7 +73,7 @@ def test_a_last_move_has_its_reward_for_the_mover_and_later_moves_have_none():
 
 
 def test_an_illegal_move_loses():
-    before = batch(GAME.init(), position(["a3"]), position(["a3", "b3"]))
+    before = positions("", "a3", "a3 b3")
     # The cell is occupied, except on the first board.
     output, after = model()([0, 0, 0], before)
     np.testing.assert_array_equal(output.reward, [0, -1, -1])
@@ -97,7 +82,7 @@ def test_an_illegal_move_loses():
 
 def test_before_the_end_the_value_is_the_network_value_of_the_next_position():
     structure, variables = network()
-    before = batch(GAME.init(), position(["a3"]), position(["a3", "b3"]))
+    before = positions("", "a3", "a3 b3")
     output, after = model()([8, 8, 8], before)
     logits, result = look(GAME, structure, variables, after)
     np.testing.assert_array_equal(output.reward, 0)
@@ -109,7 +94,7 @@ def test_before_the_end_the_value_is_the_network_value_of_the_next_position():
 
 def test_illegal_moves_have_no_prior_probability_and_results_sum_to_1():
     structure, variables = network()
-    states = batch(GAME.init(), position(["a3"]), position(["a3", "b2"]))
+    states = positions("", "a3", "a3 b2")
     logits, result = jax.device_get(look(GAME, structure, variables, states))
     legal = np.ones((3, 9), bool)
     legal[1:, 0] = legal[2, 4] = False
@@ -120,7 +105,7 @@ def test_illegal_moves_have_no_prior_probability_and_results_sum_to_1():
 def test_outputs_over_the_symmetries_are_the_mean_over_a_position_s_images():
     structure, variables = network()
     # The eight images of a stone in a corner are four positions, each of them twice.
-    corners = batch(*(position([corner]) for corner in ("a3", "c3", "a1", "c1")))
+    corners = positions("a3", "c3", "a1", "c1")
     single, single_result = jax.device_get(look(GAME, structure, variables, corners))
     assert np.ptp(single_result, axis=0).max() > 1e-3
     everything = jax.jit(evaluate_symmetries, static_argnums=(0, 1))
@@ -139,7 +124,7 @@ def test_outputs_over_the_symmetries_are_the_mean_over_a_position_s_images():
 
 
 def test_a_root_has_the_network_outputs():
-    states = batch(GAME.init())
+    states = positions("")
     root = make_root(GAME, np.ones((1, 9)), np.array([[0.5, 0.3, 0.2]]), states)
     np.testing.assert_allclose(root.value, [0.3], rtol=1e-6)
     np.testing.assert_array_equal(root.prior_logits, 1)

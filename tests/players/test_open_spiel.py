@@ -15,7 +15,7 @@ from azjax import players
 from azjax.games import Game, make
 from azjax.players import Choice, RandomPlayer
 from azjax.players import open_spiel as module
-from azjax.players.open_spiel import AzjaxBot
+from azjax.players.open_spiel import AzjaxBot, same_action
 
 TIC_TAC_TOE = make("tic_tac_toe")
 
@@ -55,16 +55,9 @@ class Checked(pyspiel.Bot):
 
 
 def results(name, bot, opponents, num_games):
-    """Returns the bot's results; it plays first in every second game.
-
-    Args:
-        name: name of the OpenSpiel game.
-        bot: the bot.
-        opponents: its opponents when it is second and when it is first.
-        num_games: number of games.
-    """
-    game = pyspiel.load_game(name)
-    found = []
+    """Returns the bot's results; in every second game it plays first, against the
+    second opponent."""
+    game, found = pyspiel.load_game(name), []
     for number in range(num_games):
         player = number % 2
         bots = [bot, opponents[1]] if player == 0 else [opponents[0], bot]
@@ -73,8 +66,15 @@ def results(name, bot, opponents, num_games):
     return found
 
 
-def random_bots(seed=0):
-    return [pyspiel.make_uniform_random_bot(player, seed + player) for player in (0, 1)]
+def position(name, *moves):
+    state = pyspiel.load_game(name).new_initial_state()
+    for action in moves:
+        state.apply_action(action)
+    return state
+
+
+def random_bots():
+    return [pyspiel.make_uniform_random_bot(player, player) for player in (0, 1)]
 
 
 @pytest.fixture(scope="module")
@@ -117,8 +117,7 @@ def test_a_player_without_a_plan_makes_legal_moves(name):
 
 
 def test_the_seed_determines_the_moves_of_a_random_player():
-    game, state = make("connect_four"), pyspiel.load_game("connect_four")
-    first = state.new_initial_state()
+    game, first = make("connect_four"), position("connect_four")
 
     def moves(seed, *, restarts=False):
         bot, found = AzjaxBot(RandomPlayer(game), game, seed=seed), []
@@ -141,19 +140,16 @@ def test_to_azjax_converts_action_numbers():
         return 6 - action
 
     bot = AzjaxBot(Counting(game), game, to_azjax=mirrored)
-    state = pyspiel.load_game("connect_four").new_initial_state()
-    for action in (6, 0) * 3:
-        state.apply_action(action)
+    state = position("connect_four", *(6, 0) * 3)
     assert bot.step(state) == 5 + (6 in state.legal_actions())
     assert asked[:3] == [([], 6), ([6], 0), ([6, 0], 6)]
 
 
 def test_the_carry_is_kept_until_the_next_game():
     bot = AzjaxBot(Counting(TIC_TAC_TOE), TIC_TAC_TOE)
-    first = pyspiel.load_game("tic_tac_toe").new_initial_state()
-    later = first.child(4)
+    first = position("tic_tac_toe")
     assert bot.step(first) == 0
-    assert bot.step(later) == 1
+    assert bot.step(first.child(4)) == 1
     bot.restart_at(first)
     assert bot.step(first) == 0
 
@@ -164,36 +160,25 @@ def test_an_external_player_can_be_a_bot(session):
             return session
 
     bot = AzjaxBot(External(), TIC_TAC_TOE)
-    state = pyspiel.load_game("tic_tac_toe").new_initial_state()
-    state.apply_action(4)
-    assert bot.step(state) == 0
+    assert bot.step(position("tic_tac_toe", 4)) == 0
     assert session.asked == [[4]]
 
 
 @pytest.mark.parametrize(
     ("name", "moves", "to_azjax", "message"),
     [
+        ("tic_tac_toe", (), lambda _, action: action % 8, r"azjax \[8\], .*`to_azjax`"),
+        ("connect_four", (), same_action, r"tic_tac_toe and connect_four\(.* \[7, 8\]"),
         (
-            *("tic_tac_toe", (), lambda _, action: action % 8),
-            r"only in azjax \[8\], .*`to_azjax`",
-        ),
-        (
-            *("connect_four", (), module.same_action),
-            r"tic_tac_toe and connect_four\(.* \[7, 8\]",
-        ),
-        (
-            *("connect_four", (0, 1, 2, 3, 4, 5, 6, 0, 1, 2), module.same_action),
+            *("connect_four", (*range(7), 0, 1, 2), same_action),
             r"at most 9 moves, .* not over after 10",
         ),
     ],
 )
 def test_a_different_game_is_detected(name, moves, to_azjax, message):
     bot = AzjaxBot(RandomPlayer(TIC_TAC_TOE), TIC_TAC_TOE, to_azjax=to_azjax)
-    state = pyspiel.load_game(name).new_initial_state()
-    for action in moves:
-        state.apply_action(action)
     with pytest.raises(ValueError, match=message):
-        bot.step(state)
+        bot.step(position(name, *moves))
 
 
 def test_a_missing_open_spiel_error_names_the_extra(monkeypatch):

@@ -1,31 +1,16 @@
 import os
 
-import numpy as np
 import pytest
-from players.engines import command
+from players.engines import command, play_random
 
 from azjax import games, players
-from azjax.games.host import first_state, legal_actions, next_state, rewards
+from azjax.games.host import first_state, next_state, rewards
 from azjax.players import ForfeitError, UciPlayer
 
 CHESS = games.make("chess")
 
 
-@pytest.fixture
-def make_player():
-    """Creates players that are closed after the test."""
-    made = []
-
-    def make(behavior="good", log=os.devnull, options=None, **settings):
-        made.append(UciPlayer(command("uci", behavior, log), options, **settings))
-        return made[-1]
-
-    yield make
-    for player in made:
-        player.close()
-
-
-def position(texts):
+def position_after(texts):
     """Returns a state and the actions that lead to it."""
     state, actions = first_state(CHESS), []
     for text in texts:
@@ -36,7 +21,7 @@ def position(texts):
 
 def choose(session, texts=""):
     """Returns the session's move after some moves."""
-    state, actions = position(texts.split())
+    state, actions = position_after(texts.split())
     return CHESS.action_to_text(state, session.choose(state, actions).action)
 
 
@@ -70,17 +55,16 @@ def test_an_invalid_player_string_is_refused(text, message):
 
 
 def test_other_games_are_refused(make_player):
-    go = games.make("go:5")
-    with pytest.raises(ValueError, match="UCI is a protocol for chess only: go:5"):
+    go, message = games.make("go:5"), "UCI is a protocol for chess only: go:5"
+    with pytest.raises(ValueError, match=message):
         players.load("uci:true", go)
-    with pytest.raises(ValueError, match="UCI is a protocol for chess only: go:5"):
-        make_player().start_session(go, 0)
+    with pytest.raises(ValueError, match=message):
+        make_player("uci").start_session(go, 0)
 
 
-def test_the_engine_receives_options_moves_and_limits(make_player, tmp_path):
-    log = tmp_path / "log"
+def test_the_engine_receives_options_moves_and_limits(make_player, log):
     options = {"skill level": 3, "UCI_LimitStrength": True, "UCI_Elo": 1400}
-    player = make_player("good", log, options | {"Style": "Very Risky"}, depth=5)
+    player = make_player("uci", "good", options | {"Style": "Very Risky"}, depth=5)
     session = player.start_session(CHESS, 0)
     assert choose(session) == "g1f3"
     assert choose(session, "g1f3 e7e5") == "f3g1"
@@ -102,31 +86,24 @@ def test_the_engine_receives_options_moves_and_limits(make_player, tmp_path):
     ]
 
 
-def test_an_engine_without_options_receives_none(make_player, tmp_path):
-    log = tmp_path / "log"
-    choose(make_player("plain", log).start_session(CHESS, 0))
+def test_an_engine_without_options_receives_none(make_player, log):
+    choose(make_player("uci", "plain").start_session(CHESS, 0))
     assert received(log)[0] == "ucinewgame"
     assert received(log)[-1] == "go nodes 10000"
 
 
-def test_a_button_is_pressed_and_threads_can_be_set(make_player, tmp_path):
-    log = tmp_path / "log"
+def test_a_button_is_pressed_and_threads_can_be_set(make_player, log):
     options = {"Clear Hash": "", "Threads": 2}
-    choose(make_player("windows", log, options).start_session(CHESS, 0))
-    assert received(log)[:2] == [
-        "setoption name Threads value 2",
-        "setoption name Clear Hash",
-    ]
+    choose(make_player("uci", "windows", options).start_session(CHESS, 0))
+    expected = ["name Threads value 2", "name Clear Hash"]
+    assert received(log)[:2] == [f"setoption {text}" for text in expected]
 
 
 @pytest.mark.parametrize(
     ("options", "message"),
     [
         ({"node": 9}, "Fake has no option 'node'; its options are .*; did you mean no"),
-        (
-            {"SkillLevel": 9},
-            "Fake has no option 'SkillLevel'; .*did you mean Skill L",
-        ),
+        ({"SkillLevel": 9}, "no option 'SkillLevel'; .*did you mean Skill L"),
         ({"Skill Level": 21}, "Fake: Skill Level must be an int from 0 to 20: '21'"),
         ({"Skill Level": "x"}, "Fake: Skill Level must be an int from 0 to 20: 'x'"),
         ({"UCI_LimitStrength": 1}, "Fake: UCI_Lim.* must be true or false: '1'"),
@@ -137,7 +114,7 @@ def test_a_button_is_pressed_and_threads_can_be_set(make_player, tmp_path):
 )
 def test_an_option_that_the_engine_lacks_is_refused(make_player, options, message):
     with pytest.raises(ValueError, match=message):
-        make_player(options=options).start_session(CHESS, 0)
+        make_player("uci", options=options).start_session(CHESS, 0)
 
 
 @pytest.mark.parametrize(
@@ -149,11 +126,10 @@ def test_an_option_that_the_engine_lacks_is_refused(make_player, options, messag
         ("a2a4 b7b5 a4b5 a7a6 b5a6 c8b7 a6b7 b8c6", "b7a8q"),
     ],
 )
-def test_special_moves_are_sent_and_received(make_player, tmp_path, moves, answer):
-    log = tmp_path / "log"
-    session = make_player(f"plays {answer}", log).start_session(CHESS, 0)
+def test_special_moves_are_sent_and_received(make_player, log, moves, answer):
+    session = make_player("uci", f"plays {answer}").start_session(CHESS, 0)
     assert choose(session, moves) == answer
-    state, _ = position([*moves.split(), answer])
+    state, _ = position_after([*moves.split(), answer])
     reply = CHESS.action_to_text(state, int(CHESS.legal_action_mask(state).argmax()))
     with pytest.raises(ForfeitError, match="not a legal move"):
         choose(session, f"{moves} {answer} {reply}")
@@ -179,15 +155,5 @@ def test_stockfish_plays_the_same_game_twice(stockfish):
 
 def test_stockfish_mates_a_random_player(stockfish):
     player = players.load(f"uci:{stockfish}?depth=6", CHESS)
-    session, state, moves = player.start_session(CHESS, 1), first_state(CHESS), []
-    draw = np.random.default_rng(0).choice
-    while not state.terminated:
-        if state.current_player == 0:
-            action = session.choose(state, moves).action
-        else:
-            action = int(draw(legal_actions(CHESS, state)))
-        state = next_state(CHESS, state, action)
-        moves.append(action)
+    _, state = play_random(player, CHESS)
     assert rewards(CHESS, state) == (1, -1)
-    session.close()
-    player.close()
