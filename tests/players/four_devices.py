@@ -24,6 +24,7 @@ COLLECTIVES = re.compile(
     r"(?:-start)?\("
 )
 ONE, ALL = jax.local_devices()[:1], None
+KEY = jax.random.key(0)
 
 
 @struct.dataclass
@@ -47,57 +48,28 @@ class CountingPlayer:
         return choice._replace(action=action), carry + 1
 
 
-def main() -> dict:
-    """Returns the results."""
-    network, variables = jax.jit(lambda: first_network(0, GAME, NETWORK))()
-    searcher = AlphaZeroPlayer(GAME, AlphaZeroConfig(), 4, network, variables)
-    used = note_devices()
-    others = {"grade": other_grades(), "match": other_games()}
-    others["search"], collectives = other_searches(searcher)
-    layouts = [
-        batch_layout(size, [searcher], Division(devices=jax.devices()[:number]))
-        for size, number in ((72, 4), (66, 3), (63, 4))
-    ]
-    return {
-        "others": others,
-        "used": used,
-        "collectives": collectives,
-        "layouts": [
-            [layout.size, layout.num_parts, layout.mesh and layout.mesh.size]
-            for layout in layouts
-        ],
-    }
-
-
-def note_devices() -> list[int]:
-    """Returns a list, to which calls append the number of devices of their choice."""
-    used = []
+def choices_noted(used):
+    """Makes the choices of the players append their number of devices to a list."""
 
     def noting(function):
         def call(*args):
             result = function(*args)
-            action = result.action if hasattr(result, "action") else result[0].action
-            used.append(len(action.devices()))
+            choice = result if hasattr(result, "action") else result[0]
+            used.append(len(choice.action.devices()))
             return result
 
         return call
 
-    solved.choose, matches.choose_with_carry = (
-        noting(solved.choose),
-        noting(matches.choose_with_carry),
-    )
-    return used
+    solved.choose = noting(solved.choose)
+    matches.choose_with_carry = noting(matches.choose_with_carry)
 
 
 def other_grades() -> float:
     """Returns the fraction of positions with different grades on 1 and 4 devices."""
-    positions = arena.shipped(GAME)
-    assert positions is not None
+    positions = arena.shipped(GAME).subset(100)
     one, four = (
         arena.grade(
-            RandomPlayer(GAME),
-            positions.subset(100),
-            jax.random.key(1),
+            *(RandomPlayer(GAME), positions, KEY),
             batch_size=70,
             division=Division(devices=devices),
         )
@@ -109,11 +81,10 @@ def other_grades() -> float:
 def other_games() -> float:
     """Returns the fraction of games that differ on 1 and 4 devices, or were lost by the
     player with a carry because of an illegal move."""
-    openings = arena.suite(GAME, jax.random.key(0), 66)
+    openings = arena.suite(GAME, KEY, 66)
     one, four = (
         arena.play_openings(
-            *(GAME, CountingPlayer(), RandomPlayer(GAME)),
-            *(openings, jax.random.key(1)),
+            *(GAME, CountingPlayer(), RandomPlayer(GAME), openings, KEY),
             division=Division(devices=devices),
         )
         for devices in (ONE, ALL)
@@ -126,22 +97,39 @@ def other_games() -> float:
 def other_searches(player) -> tuple[float, list[str]]:
     """Returns the fraction of moves that differ on 1 and 4 devices, and the collectives
     of the search on 4."""
-    states = arena.suite(GAME, jax.random.key(0), 64).states
-    actions, text = [], None
+    states = arena.suite(GAME, KEY, 64).states
+    actions, text = [], ""
     for devices in (ONE, ALL):
         layout = batch_layout(64, [player], Division(devices=devices))
-        arguments = (
-            layout.replicated(player),
-            layout.keys(jax.random.key(0)),
-            layout.by_position(states),
-        )
+        keys, positions = layout.keys(KEY), layout.by_position(states)
+        arguments = (layout.replicated(player), keys, positions)
         search = jax.jit(choose, static_argnums=3).lower(*arguments, layout.mesh)
         compiled = search.compile()
         actions.append(np.asarray(compiled(*arguments).action))
         text = compiled.as_text()
-    assert text is not None
-    one, four = actions
-    return float(np.mean(one != four)), COLLECTIVES.findall(text)
+    return float(np.mean(actions[0] != actions[1])), COLLECTIVES.findall(text)
+
+
+def main() -> dict:
+    """Returns the results."""
+    network, variables = jax.jit(lambda: first_network(0, GAME, NETWORK))()
+    searcher = AlphaZeroPlayer(GAME, AlphaZeroConfig(), 4, network, variables)
+    used = []
+    choices_noted(used)
+    others = {"grade": other_grades(), "match": other_games()}
+    others["search"], collectives = other_searches(searcher)
+    layouts = []
+    for size, number in ((72, 4), (66, 3), (63, 4)):
+        division = Division(devices=jax.devices()[:number])
+        layout = batch_layout(size, [searcher], division)
+        mesh_size = layout.mesh and layout.mesh.size
+        layouts.append([layout.size, layout.num_parts, mesh_size])
+    return {
+        "others": others,
+        "used": used,
+        "collectives": collectives,
+        "layouts": layouts,
+    }
 
 
 if __name__ == "__main__":

@@ -82,17 +82,8 @@ def visits(carry):
     return carry.children_visits[:, 0].sum(axis=-1)
 
 
-def answer(carry, action):
-    """Returns the most visited replies to the moves, and the nodes after the moves."""
-    games = np.arange(GAMES)
-    child = carry.children_index[games, 0, action]
-    return carry.children_visits[games, child].argmax(axis=-1), child
-
-
-def test_a_player_without_tree_reuse_has_no_carry(trained, states):
-    player = AlphaZeroPlayer(
-        trained.game, GumbelConfig(), 4, trained.network, trained.variables
-    )
+def test_a_player_without_tree_reuse_has_no_carry(searcher, states):
+    player = searcher.replace(search=GumbelConfig())
     assert init_carry(player, states) is None
 
 
@@ -111,8 +102,9 @@ def test_the_subtree_after_two_moves_is_reused_but_not_after_an_undo(
     first, choice, empty, carry = begun
     assert (empty.node_visits == 0).all()
     assert (visits(carry) == searcher.simulations).all()
-    reply, child = answer(carry, choice.action)
     games = np.arange(GAMES)
+    child = carry.children_index[games, 0, choice.action]
+    reply = carry.children_visits[games, child].argmax(axis=-1)
     grandchild = carry.children_index[games, child, reply]
     known = carry.children_visits[games, grandchild].sum(axis=-1)
     assert (grandchild > 0).all()

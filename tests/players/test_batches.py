@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import pytest
 from quick_compilation import FEW_OPTIMIZATIONS
+from untrained import untrained
 
 from azjax import arena, games
 from azjax.networks import DenseTrunkConfig, NetworkConfig
@@ -19,21 +20,23 @@ from azjax.players import (
     NetworkPlayer,
     RandomPlayer,
     choose,
-    first_network,
 )
 from azjax.players.batches import NUM_PARTS, BatchLayout, Division, batch_layout
 
 GAME = games.make("tic_tac_toe")
-NETWORK, VARIABLES = jax.jit(
-    lambda: first_network(
-        0, GAME, NetworkConfig(DenseTrunkConfig(width=16, num_blocks=1))
-    )
-)()
+NETWORK = untrained(GAME, NetworkConfig(DenseTrunkConfig(width=16, num_blocks=1)))
+STATES = arena.suite(GAME, jax.random.key(1), 16, 2).states
+KEYS = jax.random.split(jax.random.key(0), 4)
 PROGRAM = Path(__file__).with_name("four_devices.py")
 
 
-@pytest.fixture(scope="module")
-def found():
+def states_of(parts):
+    """Returns the positions of some of four parts."""
+    rows = (4 * np.array(parts)[:, None] + np.arange(4)).ravel()
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[rows], STATES)
+
+
+def test_four_devices_choose_the_moves_of_one_without_communication():
     flags = f"{FEW_OPTIMIZATIONS} --xla_force_host_platform_device_count=4"
     done = subprocess.run(
         [sys.executable, PROGRAM],
@@ -42,29 +45,14 @@ def found():
         check=True,
         text=True,
     )
-    return json.loads(done.stdout)
-
-
-@pytest.mark.parametrize("what", ["grade", "match"])
-def test_a_player_with_chance_chooses_the_same_moves_on_four_devices(found, what):
-    assert found["others"][what] == 0
-
-
-def test_a_searching_player_chooses_the_same_moves_on_four_devices(found):
-    """The keys of its parts decide ties, except those that rounding decides."""
+    found = json.loads(done.stdout)
+    assert found["others"]["grade"] == found["others"]["match"] == 0
+    # The keys of the parts of a search decide ties, except those that rounding decides.
     assert found["others"]["search"] < 0.05
-
-
-def test_all_devices_choose_moves(found):
+    assert found["collectives"] == []
     assert set(found["used"]) == {1, 4}
     assert found["used"].count(1) == found["used"].count(4)
-
-
-def test_a_search_has_no_communication_between_devices(found):
-    assert found["collectives"] == []
-
-
-def test_every_used_device_has_the_same_number_of_parts(found):
+    # Every used device has the same number of parts.
     assert found["layouts"] == [[72, 8, 4], [72, 8, 2], [63, 1, None]]
 
 
@@ -75,44 +63,41 @@ def test_every_used_device_has_the_same_number_of_parts(found):
         GreedyPlayer(GAME),
         MinimaxPlayer(GAME, 2),
         MCTSPlayer(GAME, 3),
-        NetworkPlayer(GAME, NETWORK, VARIABLES, temperature=1.0),
+        NetworkPlayer(GAME, *NETWORK, temperature=1.0),
     ],
     ids=lambda player: type(player).__name__,
 )
 def test_the_draws_of_a_part_depend_on_its_key_alone(player):
-    states = arena.suite(GAME, jax.random.key(1), 16, 2).states
-    keys = jax.random.split(jax.random.key(0), 4)
     # The parts 1 and 2 are at other places, among other parts.
     found = [
-        np.asarray(choose(player, keys[parts], states_of(states, parts)).action)
-        for parts in (np.array([0, 1, 2]), np.array([1, 2, 3]))
+        np.asarray(choose(player, KEYS[np.array(parts)], states_of(parts)).action)
+        for parts in ([0, 1, 2], [1, 2, 3])
     ]
     np.testing.assert_array_equal(found[0][4:], found[1][:8])
 
 
-def states_of(states, parts):
-    rows = (4 * parts[:, None] + np.arange(4)).ravel()
-    return jax.tree.map(lambda leaf: np.asarray(leaf)[rows], states)
-
-
 def test_one_key_draws_as_the_same_key_of_a_part():
-    states = arena.suite(GAME, jax.random.key(1), 16, 2).states
-    keys = jax.random.split(jax.random.key(0), 4)
     player = RandomPlayer(GAME)
-    together = choose(player, keys, states).action
-    alone = choose(player, keys[3], states_of(states, np.array([3]))).action
+    together = choose(player, KEYS, states_of([0, 1, 2, 3])).action
+    alone = choose(player, KEYS[3], states_of([3])).action
     np.testing.assert_array_equal(together[12:], alone)
 
 
-def test_players_with_one_key_choose_on_one_device():
-    class OneKey:
-        pass
-
-    assert batch_layout(100, [RandomPlayer(GAME), OneKey()]) == BatchLayout(100)
+class OneKey:
+    """A player that draws with one key."""
 
 
-def test_one_device_uses_the_same_parts_as_several():
-    assert batch_layout(512, [RandomPlayer(GAME)]) == BatchLayout(512, NUM_PARTS)
+@pytest.mark.parametrize(
+    ("layout", "expected"),
+    [
+        # One device uses the same parts as several.
+        ((512, [RandomPlayer(GAME)]), BatchLayout(512, NUM_PARTS)),
+        ((100, [RandomPlayer(GAME), OneKey()]), BatchLayout(100)),
+        ((512, [RandomPlayer(GAME)], Division(num_parts=1)), BatchLayout(512)),
+    ],
+)
+def test_one_device_has_all_parts_or_one_key(layout, expected):
+    assert batch_layout(*layout) == expected
 
 
 class Remote(NamedTuple):
@@ -148,8 +133,3 @@ def test_processes_compute_different_parts_of_a_batch_with_their_keys(monkeypatc
     np.testing.assert_array_equal(np.concatenate(rows), np.arange(64))
     whole = jax.random.key_data(jax.random.split(key, 8))
     np.testing.assert_array_equal(np.concatenate(keys), whole)
-
-
-def test_a_batch_of_one_part_has_one_key():
-    layout = batch_layout(512, [RandomPlayer(GAME)], Division(num_parts=1))
-    assert layout == BatchLayout(512)

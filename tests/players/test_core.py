@@ -1,5 +1,4 @@
 import copy
-import functools
 
 import chex
 import jax
@@ -14,22 +13,21 @@ from azjax.players.core import Choice, choose_with_carry, init_carry
 from azjax.players.session import start_session
 
 TIC_TAC_TOE = games.make("tic_tac_toe")
+KEY = jax.random.key(0)
 KINDS = pytest.mark.parametrize("kind", ["random", "network", "alphazero"])
 
 
-def make_player(kind, trained, seed=0, simulations=4):
+def make_player(kind, trained, seed=0):
     # New objects, as if loaded from another run directory.
-    network = copy.deepcopy(trained.network)
+    game, network = trained.game, copy.deepcopy(trained.network)
     variables = jax.tree.map(
         lambda leaf: leaf * np.float32(1 + seed / 10), trained.variables
     )
     if kind == "random":
-        return RandomPlayer(trained.game)
+        return RandomPlayer(game)
     if kind == "network":
-        return NetworkPlayer(trained.game, network, variables)
-    return AlphaZeroPlayer(
-        trained.game, trained.search, simulations, network, variables
-    )
+        return NetworkPlayer(game, network, variables)
+    return AlphaZeroPlayer(game, trained.search, 4, network, variables)
 
 
 def not_traced(*arguments):
@@ -38,9 +36,7 @@ def not_traced(*arguments):
 
 @KINDS
 def test_every_player_returns_a_legal_move_a_policy_and_a_value(kind, trained, states):
-    choice = jax.device_get(
-        choose(make_player(kind, trained), jax.random.key(0), states)
-    )
+    choice = jax.device_get(choose(make_player(kind, trained), KEY, states))
     legal = np.asarray(jax.jit(jax.vmap(trained.game.legal_action_mask))(states))
     chex.assert_shape(choice[:3], [(3,), (3, 9), (3,)])
     chex.assert_type(choice[:3], [jnp.int32, jnp.float32, jnp.float32])
@@ -57,21 +53,17 @@ def test_every_player_returns_a_legal_move_a_policy_and_a_value(kind, trained, s
 
 
 @pytest.mark.parametrize("kind", ["network", "alphazero"])
-def test_new_weights_are_not_compiled_again(kind, trained, states, monkeypatch):
+def test_other_settings_but_not_new_weights_are_compiled_again(
+    kind, trained, states, monkeypatch
+):
     first, second = (make_player(kind, trained, seed) for seed in (1, 2))
-    before = choose(first, jax.random.key(0), states)
+    before = choose(first, KEY, states)
     monkeypatch.setattr(type(first), "choose", not_traced)
-    after = choose(second, jax.random.key(0), states)
+    after = choose(second, KEY, states)
     assert (before.value != after.value).any()
-
-
-def test_other_settings_are_compiled_separately(trained, states, monkeypatch):
-    choose(make_player("alphazero", trained), jax.random.key(0), states)
-    monkeypatch.setattr(AlphaZeroPlayer, "choose", not_traced)
-    with pytest.raises(AssertionError, match="traced"):
-        choose(
-            make_player("alphazero", trained, simulations=5), jax.random.key(0), states
-        )
+    if kind == "alphazero":
+        with pytest.raises(AssertionError, match="traced"):
+            choose(first.replace(simulations=5), KEY, states)
 
 
 @KINDS
@@ -86,8 +78,8 @@ def test_the_weights_of_a_player_are_its_leaves(kind, trained):
 def test_a_player_without_a_carry_chooses(kind, trained, states):
     player = make_player(kind, trained)
     assert init_carry(player, states) is None
-    choice, carry = choose_with_carry(player, jax.random.key(0), states, None)
-    chex.assert_trees_all_equal(choice, choose(player, jax.random.key(0), states))
+    choice, carry = choose_with_carry(player, KEY, states, None)
+    chex.assert_trees_all_equal(choice, choose(player, KEY, states))
     assert carry is None
 
 
@@ -109,9 +101,7 @@ def test_the_carry_is_passed_from_move_to_move(states):
 
     carry = init_carry(CountingPlayer(), states)
     for number in range(3):
-        choice, carry = choose_with_carry(
-            CountingPlayer(), jax.random.key(0), states, carry
-        )
+        choice, carry = choose_with_carry(CountingPlayer(), KEY, states, carry)
         np.testing.assert_array_equal(choice.action, [number] * 3)
 
 
@@ -129,12 +119,12 @@ def test_init_carry_is_compiled_once(states):
     assert len(traced) == 1
 
 
-@functools.cache
-def many_kinds():
-    """40 classes whose players are equal pytrees, and a list of the traced ones."""
+@pytest.mark.parametrize("in_session", [False, True])
+def test_equal_pytrees_of_different_classes_are_different_players(in_session, after):
+    """JAX sometimes takes players of such classes for each other."""
     traced = []
 
-    def kind(number):
+    def player_of_new_class(number):
         @struct.dataclass
         class FixedPlayer:
             def choose(self, rng_key, states):
@@ -145,19 +135,11 @@ def many_kinds():
 
         return FixedPlayer()
 
-    return [kind(number) for number in range(40)], traced
-
-
-@pytest.mark.parametrize("in_session", [False, True])
-def test_equal_pytrees_of_different_classes_are_different_players(in_session, after):
-    """JAX sometimes takes players of such classes for each other."""
-    kinds, traced = many_kinds()
-    traced.clear()
-    states, key = after([]), jax.random.key(0)
-    for player in kinds:
+    states = after([])
+    for player in list(map(player_of_new_class, range(40))):
         if in_session:
             session = start_session(player, TIC_TAC_TOE, seed=0)
             session.choose(jax.tree.map(lambda leaf: leaf[0], states), [])
         else:
-            choose(player, key, states)
+            choose(player, KEY, states)
     assert traced == list(range(40))

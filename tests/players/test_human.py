@@ -1,3 +1,5 @@
+import unittest.mock
+
 import pytest
 
 from azjax import games, players
@@ -5,17 +7,10 @@ from azjax import games, players
 GAME = games.make("tic_tac_toe")
 
 
-def ask(*lines):
+def ask(*answers):
     """Returns the decision after these answers, and the output."""
-    answers, written = iter(lines), []
-
-    def read(prompt):
-        line = next(answers)
-        if isinstance(line, type):
-            raise line
-        return line
-
-    session = players.HumanPlayer(read, written.append).start_session(GAME, seed=0)
+    written, source = [], unittest.mock.Mock(side_effect=answers)
+    session = players.HumanPlayer(source, written.append).start_session(GAME, seed=0)
     try:
         return session.choose(GAME.init(), []), written
     finally:

@@ -73,21 +73,25 @@ def test_q_players_accept_an_epsilon(run):
         ("network:RUN", "load it as q_learning:RUN"),
         ("alphazero:RUN", "load it as q_learning:RUN"),
         ("q_learning:RUN/nothing", "no player in .*nothing"),
+        ("q_learning:RUN/other", "load it as network:RUN or alphazero:RUN"),
     ],
 )
-def test_a_wrong_epsilon_and_a_wrong_kind_of_player_are_refused(run, spec, message):
+def test_a_wrong_epsilon_and_a_wrong_kind_of_player_are_refused(
+    run, trained, spec, message
+):
+    save_player(run / "other", trained)
     with pytest.raises(ValueError, match=message):
         load(spec.replace("RUN", str(run)))
 
 
-def test_a_run_of_another_game_or_algorithm_is_refused(run, trained, tmp_path):
+def test_another_game_and_another_reader_are_refused(run):
     with pytest.raises(ValueError, match="is for tic_tac_toe, not for connect_four"):
         load(f"q_learning:{run}", games.make("connect_four"))
     with pytest.raises(ValueError, match="load it as q_learning:RUN"):
         load_player(run)
-    save_player(tmp_path / "other", trained)
-    with pytest.raises(ValueError, match="load it as network:RUN or alphazero:RUN"):
-        load(f"q_learning:{tmp_path / 'other'}")
+
+
+NETWORK = {"form": "state", "hidden": [9], "separate": False}
 
 
 def change_config(run, changes):
@@ -107,13 +111,7 @@ def test_a_player_of_an_older_version_loads(run):
         ({"game": "nim"}, "the unknown game 'nim'"),
         ({"network": {}}, "lack 'form'"),
         *(
-            (
-                {
-                    "network": {"form": "state", "hidden": [9], "separate": False}
-                    | wrong
-                },
-                says,
-            )
+            ({"network": NETWORK | wrong}, says)
             for wrong, says in (
                 (
                     {"hidden": [10**9]},

@@ -7,28 +7,19 @@ from azjax.players.schema import VERSION, migrate
 from azjax.training import LearnerConfig, TrainConfig
 
 CONFIGS = pathlib.Path(__file__).parents[1] / "training" / "configs"
+Q_RUN = {"kind": "q_learning", "minutes": None, "iterations": None, "games": 256}
+EVALUATION = {"num_evaluations": 10, "num_games": 200, "opponents": None}
 OLD_Q = {
-    "format": 2,
-    "kind": "q_learning",
-    "minutes": None,
-    "iterations": None,
-    "games": 256,
-    "evaluations": 10,
-    "evaluation_games": 200,
-    "evaluation_opponents": None,
+    **({"format": 2} | Q_RUN),
+    **{"evaluations": 10, "evaluation_games": 200, "evaluation_opponents": None},
 }
 NEW_TRUNK_SETTINGS = {"heads": "dense", "line_length": 0, "dtype": "float32"}
 
 
 @pytest.mark.parametrize("version", range(1, VERSION + 1))
-@pytest.mark.parametrize(
-    "config",
-    [
-        {"game": "hex", "network": {}},
-        {"kind": "q_learning", "game": "hex", "network": {}},
-    ],
-)
-def test_a_player_of_every_version_is_migrated_to_this_one(version, config):
+@pytest.mark.parametrize("kind", [{}, {"kind": "q_learning"}])
+def test_a_player_of_every_version_is_migrated_to_this_one(version, kind):
+    config = kind | {"game": "hex", "network": {}}
     old = {"format": version, **config}
     before = json.dumps(old)
     assert migrate(old) == {**config, "format": VERSION}
@@ -49,20 +40,7 @@ def test_a_player_of_every_version_is_migrated_to_this_one(version, config):
                 "stored_fraction": 1.0,
             },
         ),
-        (
-            OLD_Q,
-            {
-                "kind": "q_learning",
-                "minutes": 2.0,
-                "iterations": None,
-                "games": 256,
-                "evaluation": {
-                    "num_evaluations": 10,
-                    "num_games": 200,
-                    "opponents": None,
-                },
-            },
-        ),
+        (OLD_Q, Q_RUN | {"minutes": 2.0, "evaluation": EVALUATION}),
     ],
 )
 def test_a_run_of_an_old_version_is_migrated(old, migrated):
@@ -101,6 +79,8 @@ def new_trunk(**trunk):
 
 
 CONV = {"num_blocks": 2, "channels": 4, "global_pooling": True}
+GUMBEL, ALPHAZERO = {"algorithm": "gumbel"}, {"algorithm": "alphazero"}
+CONSTANTS = {"c_init": 2.0, "value_scale": 0.5}
 DENSE = {"num_blocks": 2, "width": 16, "stem_channels": 8, "window": 3}
 
 
@@ -114,25 +94,14 @@ DENSE = {"num_blocks": 2, "width": 16, "stem_channels": 8, "window": 3}
             new_trunk(name="dense", **DENSE, input_skip=False),
         ),
         # Version 5 removed settings, and keeps those of the algorithm.
-        (
-            *(4, "search", {"prior_dtype": "bfloat16", "leaves_per_step": 8}),
-            {"algorithm": "gumbel"},
-        ),
         *(
-            (
-                *(4, "search", {"algorithm": name, "c_init": 2.0, "value_scale": 0.5}),
-                {"algorithm": name, **kept},
+            (4, "search", old, new)
+            for old, new in (
+                ({"prior_dtype": "bfloat16", "leaves_per_step": 8}, GUMBEL),
+                (GUMBEL | CONSTANTS, GUMBEL | {"value_scale": 0.5}),
+                (ALPHAZERO | CONSTANTS, ALPHAZERO | {"c_init": 2.0}),
+                ({"use_solver": True}, GUMBEL | {"use_solver": True}),
             )
-            for name, kept in (
-                ("gumbel", {"value_scale": 0.5}),
-                ("alphazero", {"c_init": 2.0}),
-            )
-        ),
-        (
-            4,
-            "search",
-            {"use_solver": True},
-            {"algorithm": "gumbel", "use_solver": True},
         ),
         (7, "network", {"value_head": "wdl"}, {"value_head": "wdl", "line_length": 0}),
         (8, "learner", {"batch_size": 9}, {"batch_size": 9, "owners_weight": 0.0}),

@@ -8,6 +8,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import nnx
+from untrained import untrained
 
 from azjax import games
 from azjax.networks import NetworkConfig, Parts, TrunkConfig, register_trunk, trunks
@@ -28,11 +29,10 @@ class FlatTrunk(nnx.Module):
         return observation.reshape(len(observation), -1)
 
 
-def untrained(config, parts=None):
+def untrained_player(config, parts=None):
     """Returns a player of tic-tac-toe with its first network."""
-    network, variables = jax.jit(lambda: first_network(0, TIC_TAC_TOE, config, parts))()
     return TrainedPlayer(
-        *(TIC_TAC_TOE, network, variables, config, GumbelConfig()),
+        *(TIC_TAC_TOE, *untrained(TIC_TAC_TOE, config, parts), config, GumbelConfig()),
         seed=0,
         has_own_parts=parts is not None,
     )
@@ -101,33 +101,41 @@ def test_a_reader_never_reads_an_incomplete_player(trained, directory):
     writer.join()
 
 
-def test_a_failed_save_does_not_change_the_player(trained, directory, monkeypatch):
+def test_saving_again_replaces_the_two_files_unless_it_fails(
+    trained, directory, monkeypatch
+):
     def write_partially(file, **weights):
         file.write(b"PK")
         raise OSError("no space left on device")
 
-    monkeypatch.setattr(np, "savez_compressed", write_partially)
     zero = jax.tree.map(jnp.zeros_like, trained.variables)
-    with pytest.raises(OSError, match="no space"):
-        save_player(directory, dataclasses.replace(trained, variables=zero))
+    other = dataclasses.replace(trained, variables=zero)
+    with monkeypatch.context() as patch:
+        patch.setattr(np, "savez_compressed", write_partially)
+        with pytest.raises(OSError, match="no space"):
+            save_player(directory, other)
     chex.assert_trees_all_equal(load_player(directory).variables, trained.variables)
-
-
-def test_saving_again_replaces_the_two_files(trained, directory):
-    zero = jax.tree.map(jnp.zeros_like, trained.variables)
-    save_player(directory, dataclasses.replace(trained, variables=zero))
+    save_player(directory, other)
     chex.assert_trees_all_equal(load_player(directory).variables, zero)
     names = sorted(path.name for path in directory.iterdir())
     assert names == ["config.json", "weights.npz"]
 
 
-def test_a_player_of_an_older_version_loads(directory, trained):
+def test_an_older_version_fortran_ordered_arrays_and_links_are_read(directory, trained):
     change_config(directory, format=1)
-    assert load_player(directory).config == trained.config
+    path = directory / "weights.npz"
+    with np.load(path) as file:
+        weights = {name: np.asfortranarray(file[name]) for name in file.files}
+    np.savez(path, **weights)
+    path.rename(directory.parent / "weights")
+    path.symlink_to(directory.parent / "weights")
+    loaded = load_player(directory)
+    assert loaded.config == trained.config
+    chex.assert_trees_all_equal(loaded.variables, trained.variables)
 
 
 def test_a_network_with_custom_modules_is_loaded_with_them(trained, tmp_path):
-    player = untrained(trained.config, Parts(trunk=FlatTrunk))
+    player = untrained_player(trained.config, Parts(trunk=FlatTrunk))
     save_player(tmp_path, player)
     loaded = load_player(tmp_path, Parts(trunk=FlatTrunk))
     assert loaded.has_own_parts
@@ -159,19 +167,6 @@ def test_a_game_without_a_pretrained_player_is_named():
         pretrained_directory(games.make("hex:4"))
 
 
-def test_fortran_ordered_arrays_are_read(directory, trained):
-    with np.load(directory / "weights.npz") as file:
-        weights = {name: np.asfortranarray(file[name]) for name in file.files}
-    np.savez(directory / "weights.npz", **weights)
-    chex.assert_trees_all_equal(load_player(directory).variables, trained.variables)
-
-
-def test_links_are_followed(directory, trained):
-    (directory / "weights.npz").rename(directory.parent / "weights")
-    (directory / "weights.npz").symlink_to(directory.parent / "weights")
-    assert load_player(directory).game == trained.game
-
-
 @dataclasses.dataclass(frozen=True)
 class FlatTrunkConfig(TrunkConfig):
     def make(self, observation_shape, *, dtype, rngs):
@@ -182,7 +177,7 @@ class FlatTrunkConfig(TrunkConfig):
 def test_a_registered_trunk_is_saved_and_loaded_by_name(tmp_path, monkeypatch):
     classes = dict(trunks.TRUNKS._classes)
     monkeypatch.setattr(trunks.TRUNKS, "_classes", classes)
-    player = untrained(NetworkConfig(register_trunk("flat")(FlatTrunkConfig)()))
+    player = untrained_player(NetworkConfig(register_trunk("flat")(FlatTrunkConfig)()))
     save_player(tmp_path, player)
     loaded = load_player(tmp_path)
     assert loaded.config == player.config
@@ -195,7 +190,7 @@ def test_a_registered_trunk_is_saved_and_loaded_by_name(tmp_path, monkeypatch):
 
 def test_heads_that_do_not_fit_the_game_name_the_player(tmp_path):
     trunk = trunks.ConvTrunkConfig(num_blocks=0, channels=2)
-    save_player(tmp_path, untrained(NetworkConfig(trunk, heads="board")))
+    save_player(tmp_path, untrained_player(NetworkConfig(trunk, heads="board")))
     change_config(tmp_path, game="connect_four")
     with pytest.raises(ValueError, match=r"does not fit .*: network.heads must be d"):
         load_player(tmp_path)
