@@ -44,38 +44,23 @@ def assert_found(game_class, pattern):
 # Attributes, the constructor and the types of results.
 
 
-@pytest.mark.parametrize(
-    ("attribute", "value"),
-    [
-        ("num_actions", 0),
-        ("num_actions", 9.0),
-        ("num_actions", True),
-        ("actions_per_cell", 2),
-        ("actions_per_cell", -1),
-        ("actions_per_cell", 1.0),
-        ("max_legal_actions", -1),
-        ("max_legal_actions", 10),
-        ("max_legal_actions", 9.0),
-        ("line_length", 4),
-        ("line_length", -1),
-        ("line_length", 3.0),
-        ("max_moves", None),
-        ("max_moves", -1),
-        ("observation_shape", (3, 3)),
-        ("observation_shape", [3, 3, 2]),
-        ("observation_shape", (3, 3, 0)),
-        ("pieces", ""),
-        ("pieces", "XX"),
-        ("name", ""),
-        ("name", "tic:tac"),
-        ("name", 3),
-    ],
-)
-def test_a_wrong_attribute_is_named_with_its_value(attribute, value):
-    assert_found(
-        broken(**{attribute: value}),
-        f"{attribute}: must be .*: {re.escape(repr(value))}$",
-    )
+WRONG_ATTRIBUTES = {
+    "num_actions": (0, 9.0, True),
+    "actions_per_cell": (2, -1, 1.0),
+    "max_legal_actions": (-1, 10, 9.0),
+    "line_length": (4, -1, 3.0),
+    "max_moves": (None, -1),
+    "observation_shape": ((3, 3), [3, 3, 2], (3, 3, 0)),
+    "pieces": ("", "XX"),
+    "name": ("", "tic:tac", 3),
+}
+
+
+@pytest.mark.parametrize("attribute", WRONG_ATTRIBUTES)
+def test_a_wrong_attribute_is_named_with_its_value(attribute):
+    for value in WRONG_ATTRIBUTES[attribute]:
+        wrong = broken(**{attribute: value})
+        assert_found(wrong, f"{attribute}: must be .*: {re.escape(repr(value))}$")
 
 
 def test_pieces_without_a_style_are_found():
@@ -113,22 +98,6 @@ class DiffersFromItsTwin(Plain):
     __hash__ = Plain.__hash__
 
 
-@pytest.mark.parametrize(
-    ("game_class", "pattern"),
-    [
-        (LosesAnOption, r"options: must have .* \['size'\]: \[\]"),
-        (
-            ForgetsAnOption,
-            "options: .* must have the same max_moves: 9 became 12",
-        ),
-        (HasAnotherHash, "__hash__: equal games must have the same hash"),
-        (DiffersFromItsTwin, "options: .* must be equal to"),
-    ],
-)
-def test_options_that_do_not_make_an_equal_game_are_found(game_class, pattern):
-    assert_found(game_class, pattern)
-
-
 def first_state(**changes):
     """Returns a game whose initial state is changed."""
 
@@ -141,41 +110,6 @@ def first_state(**changes):
 @struct.dataclass
 class WithoutFields:
     current_player: jax.Array
-
-
-@pytest.mark.parametrize(
-    ("game_class", "pattern"),
-    [
-        (
-            first_state(current_player=lambda: jnp.int32(0)),
-            r"init: current_player of the state: must be \[\] int8: \[\] int32",
-        ),
-        (
-            first_state(terminated=lambda: jnp.zeros(2, bool)),
-            r"init: terminated of the state: must be \[\] bool: \[2\] bool",
-        ),
-        (
-            first_state(current_player=lambda: jnp.int8(1)),
-            "init: player 0 must move first: 1",
-        ),
-        (
-            first_state(terminated=lambda: jnp.bool(True)),
-            "init: the first position must not be the end",
-        ),
-        (
-            first_state(
-                outcome=lambda: jnp.int8(np.random.default_rng().integers(100))
-            ),
-            "init: must return the same position each time",
-        ),
-        (
-            broken(init=lambda self: WithoutFields(jnp.int8(0))),
-            "init: the state must have the field terminated",
-        ),
-    ],
-)
-def test_a_wrong_initial_state_is_found(game_class, pattern):
-    assert_found(game_class, pattern)
 
 
 def with_step(change, **attributes):
@@ -192,52 +126,80 @@ def later_state(outcome):
     return with_step(lambda _, __, after: replace(after, outcome=outcome(after)))
 
 
-@pytest.mark.parametrize(
-    ("game_class", "pattern"),
-    [
-        (
-            later_state(lambda after: after.outcome.astype(jnp.int32)),
-            r"step: state\.outcome must keep .*: \[\] int8 became \[\] int32",
-        ),
-        (
-            later_state(lambda after: jnp.zeros(3, jnp.int8)),
-            r"step: state\.outcome must keep .*: \[\] int8 became \[3\] int8",
-        ),
-        (
-            with_step(lambda _, __, after: replace(after, stones=after.stones[0])),
-            "step: the state must keep its structure, or each step is compiled again",
-        ),
-        (
-            later_state(lambda after: jnp.int8(bool(after.terminated))),
-            "step: must not raise TracerBoolConversionError: ",
-        ),
-        (
-            with_step(
-                lambda _, __, after: replace(after, outcome=jnp.int32(0)),
-                init=lambda self: replace(Plain.init(self), outcome=jnp.asarray(0)),
-            ),
-            r".*\[\] weakly typed int32 became \[\] int32",
-        ),
-    ],
-)
-def test_a_step_that_returns_another_type_is_found(game_class, pattern):
-    assert_found(game_class, pattern)
+def returning(method, result):
+    """Returns a game whose method of a state returns the result."""
+    return broken(**{method: lambda self, state: result})
 
 
-@pytest.mark.parametrize(
-    ("method", "result", "pattern"),
-    [
-        ("legal_action_mask", jnp.ones(8, bool), r"\[9\] bool: \[8\] bool"),
-        ("legal_action_mask", jnp.ones(9), r"\[9\] bool: \[9\] float32"),
-        ("observe", jnp.ones((3, 3)), r"\[3, 3, 2\] float32: \[3, 3\] float32"),
-        ("observe", jnp.ones((3, 3, 2), int), r".*float32: \[3, 3, 2\] int32"),
-        ("board", jnp.ones(9, jnp.int8), r"\[any, any\] int8: \[9\] int8"),
-        ("board", None, r"\[any, any\] int8: None"),
-    ],
-)
-def test_a_method_that_returns_another_type_is_found(method, result, pattern):
-    wrong = broken(**{method: lambda self, state: result})
-    assert_found(wrong, f"{method}: must be {pattern}$")
+def observe_without_vmap(self, state):
+    shape = jax.ShapeDtypeStruct((3, 3, 2), np.float32)
+    return jax.pure_callback(lambda _: np.zeros((3, 3, 2)), shape, state.outcome)
+
+
+WRONG_TYPES = {
+    r"options: must have .* \['size'\]: \[\]": LosesAnOption,
+    "options: .* must have the same max_moves: 9 became 12": ForgetsAnOption,
+    "options: .* must be equal to": DiffersFromItsTwin,
+    "__hash__: equal games must have the same hash": HasAnotherHash,
+    r"init: current_player of the state: must be \[\] int8: \[\] int32": first_state(
+        current_player=lambda: jnp.int32(0)
+    ),
+    r"init: terminated of the state: must be \[\] bool: \[2\] bool": first_state(
+        terminated=lambda: jnp.zeros(2, bool)
+    ),
+    "init: player 0 must move first: 1": first_state(
+        current_player=lambda: jnp.int8(1)
+    ),
+    "init: the first position must not be the end": first_state(
+        terminated=lambda: jnp.bool(True)
+    ),
+    "init: must return the same position each time": first_state(
+        outcome=lambda: jnp.int8(np.random.default_rng().integers(100))
+    ),
+    "init: the state must have the field terminated": broken(
+        init=lambda self: WithoutFields(jnp.int8(0))
+    ),
+    r"step: state\.outcome must keep .*: \[\] int8 became \[\] int32": later_state(
+        lambda after: after.outcome.astype(jnp.int32)
+    ),
+    r"step: state\.outcome must keep .*: \[\] int8 became \[3\] int8": later_state(
+        lambda after: jnp.zeros(3, jnp.int8)
+    ),
+    "step: the state must keep its structure, or each step is compiled": with_step(
+        lambda _, __, after: replace(after, stones=after.stones[0])
+    ),
+    "step: must not raise TracerBoolConversionError: ": later_state(
+        lambda after: jnp.int8(bool(after.terminated))
+    ),
+    r".*\[\] weakly typed int32 became \[\] int32": with_step(
+        lambda _, __, after: replace(after, outcome=jnp.int32(0)),
+        init=lambda self: replace(Plain.init(self), outcome=jnp.asarray(0)),
+    ),
+    r"legal_action_mask: must be \[9\] bool: \[8\] bool$": returning(
+        "legal_action_mask", jnp.ones(8, bool)
+    ),
+    r"legal_action_mask: must be \[9\] bool: \[9\] float32$": returning(
+        "legal_action_mask", jnp.ones(9)
+    ),
+    r"observe: must be \[3, 3, 2\] float32: \[3, 3\] float32$": returning(
+        "observe", jnp.ones((3, 3))
+    ),
+    r"observe: must be .*float32: \[3, 3, 2\] int32$": returning(
+        "observe", jnp.ones((3, 3, 2), int)
+    ),
+    r"board: must be \[any, any\] int8: \[9\] int8$": returning(
+        "board", jnp.ones(9, jnp.int8)
+    ),
+    r"board: must be \[any, any\] int8: None$": returning("board", None),
+    "observe under jax.vmap: must not raise NotImpl": broken(
+        observe=observe_without_vmap
+    ),
+}
+
+
+@pytest.mark.parametrize("pattern", WRONG_TYPES)
+def test_wrong_options_initial_states_and_types_of_results_are_found(pattern):
+    assert_found(WRONG_TYPES[pattern], pattern)
 
 
 def fail(self, state):
@@ -253,59 +215,42 @@ def test_a_method_that_raises_is_found_with_its_cause(method):
     assert isinstance(error.value.__cause__, KeyError)
 
 
-def test_a_method_that_cannot_be_vmapped_is_found():
-    def observe(self, state):
-        shape = jax.ShapeDtypeStruct((3, 3, 2), np.float32)
-        return jax.pure_callback(lambda _: np.zeros((3, 3, 2)), shape, state.outcome)
-
-    pattern = "observe under jax.vmap: must not raise NotImpl"
-    assert_found(broken(observe=observe), pattern)
+def with_one_symmetry(observation, actions=np.arange(9)[::-1]):  # noqa: B008
+    return broken(symmetries=(identity(9), Symmetry(observation, actions)))
 
 
-def transform(observation_of, actions=np.arange(9)[::-1]):  # noqa: B008
-    return Symmetry(observation_of, actions)
+INVALID_SYMMETRIES = {
+    "symmetries: must begin with the identity": broken(symmetries=()),
+    r"symmetries\[0\]: must be the identity": broken(
+        symmetries=(board_symmetry(3, 3, 9, turns=1),)
+    ),
+    r"symmetries\[0\]: must be .* identity": broken(
+        symmetries=(Symmetry(lambda o: -o, np.arange(9)),)
+    ),
+    r"symmetries\[1\]: must differ from symmetries\[0\]": broken(
+        symmetries=(identity(9), identity(9))
+    ),
+    r"symmetries\[1\]: `actions` must be a permutation of .* 0 to 8: array\(": (
+        with_one_symmetry(lambda o: o, np.zeros(9, int))
+    ),
+    r"symmetries\[1\]: `actions` must be a permutation of the ints": (
+        with_one_symmetry(lambda o: o, np.arange(9.0))
+    ),
+    r"symmetries\[1\]: `observation` must keep shape .* \(1, 2, 3, 3, 2\) ": (
+        with_one_symmetry(lambda o: o[..., :1])
+    ),
+    r"symmetries\[1\]: `observation` must map \[\.\.\., H, W, C\]": (
+        with_one_symmetry(lambda o: jnp.flip(o, axis=0))
+    ),
+    r"symmetries\[1\]: must not raise AttributeError": with_one_symmetry(
+        lambda o: o.no_such_method()
+    ),
+}
 
 
-@pytest.mark.parametrize(
-    ("symmetries", "pattern"),
-    [
-        ((), "symmetries: must begin with the identity"),
-        (
-            (board_symmetry(3, 3, 9, turns=1),),
-            r"symmetries\[0\]: must be the identity",
-        ),
-        (
-            (transform(lambda o: -o, np.arange(9)),),
-            r"symmetries\[0\]: must be the identity",
-        ),
-        (
-            (identity(9), transform(lambda o: o, np.zeros(9, int))),
-            r"symmetries\[1\]: `actions` must be a permutation of .* 0 to 8: array\(",
-        ),
-        (
-            (identity(9), transform(lambda o: o, np.arange(9.0))),
-            r"symmetries\[1\]: `actions` must be a permutation of the ints",
-        ),
-        (
-            (identity(9), identity(9)),
-            r"symmetries\[1\]: must differ from symmetries\[0\]",
-        ),
-        (
-            (identity(9), transform(lambda o: o[..., :1])),
-            r"symmetries\[1\]: `observation` must keep shape .* \(1, 2, 3, 3, 2\) ",
-        ),
-        (
-            (identity(9), transform(lambda o: jnp.flip(o, axis=0))),
-            r"symmetries\[1\]: `observation` must map \[\.\.\., H, W, C\]",
-        ),
-        (
-            (identity(9), transform(lambda o: o.no_such_method())),
-            r"symmetries\[1\]: must not raise AttributeError",
-        ),
-    ],
-)
-def test_an_invalid_symmetry_is_found(symmetries, pattern):
-    assert_found(broken(symmetries=symmetries), pattern)
+@pytest.mark.parametrize("pattern", INVALID_SYMMETRIES)
+def test_an_invalid_symmetry_is_found(pattern):
+    assert_found(INVALID_SYMMETRIES[pattern], pattern)
 
 
 # Random games.
@@ -374,10 +319,6 @@ def allow_nothing(self, state):
     return legal & (legal.sum() >= 7)
 
 
-def with_one_symmetry(observation, actions):
-    return broken(symmetries=(identity(9), Symmetry(observation, actions)))
-
-
 MIRROR = board_symmetry(3, 3, 9, mirror=True)
 
 
@@ -410,109 +351,74 @@ def read_anything(self, state, text):
         return 0
 
 
-def slow(game_class, pattern):
-    """Returns a violation that is found at the same place as another one."""
-    return pytest.param(game_class, pattern, marks=pytest.mark.slow)
+VIOLATIONS = {
+    "step: an illegal action must be a loss for its player "
+    r"\(game \d after 1 moves, \[\d\]\)$": with_step(win_illegally),
+    "step: -1 or num_actions must end the game": with_step(pass_at_minus_one),
+    "step: the players must take turns": with_step(turn_twice),
+    "step: nothing may change once the game is over": with_step(continue_after_the_end),
+    "rewards: must be zeros until the game is over "
+    r"\(game 0 after 0 moves, \[\]\)$": broken(rewards=early_rewards),
+    "rewards: must sum to zero": with_rewards_of_a_row(1.0, 0.0),
+    r"observe: the values must be finite \(game 0 after 1 moves": broken(
+        observe=observe_nothing
+    ),
+    "observe: must return the same alone and under jax.vmap": broken(
+        observe=differ_together
+    ),
+    "board: must be -1 where a cell is empty, else 0 to 1": broken(
+        board=lambda self, state: 3 * Plain.board(self, state)
+    ),
+    "legal_action_mask: no more actions .*`, 8 ": broken(max_legal_actions=8),
+    "legal_action_mask: an action must be legal until the game is over "
+    r"\(game \d after 3 moves, \[\d, \d, \d\]\)$": broken(
+        legal_action_mask=allow_nothing
+    ),
+    r"symmetries\[1\]: `observation\(observe\(state\)\)` must be": with_one_symmetry(
+        lambda observation: observation, MIRROR.actions
+    ),
+    "action_to_text: legal actions must have different texts, .*; 0 and 1 have "
+    r"'A' \(game 0 after 0 moves, \[\]\)$": broken(
+        action_to_text=lambda self, state, action: "aA"[action % 2]
+    ),
+    "max_moves: games must be over after 4 moves "
+    r"\(game 0 after 4 moves, \[\d, \d, \d, \d\]\)$": broken(max_moves=4),
+    "to_svg: must return an SVG document: 'no picture'": broken(
+        to_svg=lambda *args, **settings: "no picture"
+    ),
+}
+# They are found at the same places as others.
+SLOW_VIOLATIONS = {
+    "step: an illegal action must end the game": with_step(ignore_illegal_moves),
+    "step: -1 or num_actions must be a loss for its player": with_step(
+        win_at_minus_one
+    ),
+    "rewards: must be between -1 and 1": with_rewards_of_a_row(2.0, -2.0),
+    r"symmetries\[1\]: `": with_one_symmetry(
+        MIRROR.observation, np.roll(np.arange(9), 1)
+    ),
+    r"text_to_action: must read ' A3\\n' as 0: -7": broken(
+        text_to_action=read_small_letters
+    ),
+    "text_to_action: must refuse 'no action' by a ValueError: 0": broken(
+        text_to_action=read_anything
+    ),
+    "to_text: must return a text: None": broken(to_text=lambda *args: None),
+    r"column_labels: must be 3: \['a', 'b', 'c', 'd'\]": broken(column_labels="abcd"),
+    r"row_labels: must be 3 or none: \['4', ": broken(row_labels="4321"),
+    r"last_cells: must be on the board, \(3, 3\): \(\(3, 0\),\)": broken(
+        last_cells=lambda *args: ((3, 0),)
+    ),
+    "observe: must return the same alone and under": broken(observe=differ_by_chance),
+}
 
 
 @pytest.mark.parametrize(
-    ("game_class", "pattern"),
-    [
-        (
-            with_step(win_illegally),
-            r"step: an illegal action must be a loss for its player \(game \d after 1 "
-            r"moves, \[\d\]\)$",
-        ),
-        slow(
-            with_step(ignore_illegal_moves), "step: an illegal action must end the game"
-        ),
-        (
-            with_step(pass_at_minus_one),
-            "step: -1 or num_actions must end the game",
-        ),
-        slow(
-            with_step(win_at_minus_one),
-            "step: -1 or num_actions must be a loss for its player",
-        ),
-        (with_step(turn_twice), "step: the players must take turns"),
-        (
-            with_step(continue_after_the_end),
-            "step: nothing may change once the game is over",
-        ),
-        (
-            broken(rewards=early_rewards),
-            r"rewards: must be zeros until the game is over \(game 0 after 0 moves, "
-            r"\[\]\)$",
-        ),
-        (with_rewards_of_a_row(1.0, 0.0), "rewards: must sum to zero"),
-        slow(with_rewards_of_a_row(2.0, -2.0), "rewards: must be between -1 and 1"),
-        (
-            broken(observe=observe_nothing),
-            r"observe: the values must be finite \(game 0 after 1 moves",
-        ),
-        (
-            broken(board=lambda self, state: 3 * Plain.board(self, state)),
-            "board: must be -1 where a cell is empty, else 0 to 1",
-        ),
-        (broken(max_legal_actions=8), "legal_action_mask: no more actions .*`, 8 "),
-        (
-            broken(legal_action_mask=allow_nothing),
-            "legal_action_mask: an action must be legal until the game is over "
-            r"\(game \d after 3 moves, \[\d, \d, \d\]\)$",
-        ),
-        (
-            with_one_symmetry(lambda observation: observation, MIRROR.actions),
-            r"symmetries\[1\]: `observation\(observe\(state\)\)` must be",
-        ),
-        slow(
-            with_one_symmetry(MIRROR.observation, np.roll(np.arange(9), 1)),
-            r"symmetries\[1\]: `",
-        ),
-        (
-            broken(action_to_text=lambda self, state, action: "aA"[action % 2]),
-            "action_to_text: legal actions must have different texts, .*; 0 and 1 have "
-            r"'A' \(game 0 after 0 moves, \[\]\)$",
-        ),
-        slow(
-            broken(text_to_action=read_small_letters),
-            r"text_to_action: must read ' A3\\n' as 0: -7",
-        ),
-        slow(
-            broken(text_to_action=read_anything),
-            "text_to_action: must refuse 'no action' by a ValueError: 0",
-        ),
-        (
-            broken(max_moves=4),
-            r"max_moves: games must be over after 4 moves \(game 0 after 4 moves, "
-            r"\[\d, \d, \d, \d\]\)$",
-        ),
-        (
-            broken(to_svg=lambda *args, **settings: "no picture"),
-            "to_svg: must return an SVG document: 'no picture'",
-        ),
-        slow(broken(to_text=lambda *args: None), "to_text: must return a text: None"),
-        slow(
-            broken(column_labels="abcd"),
-            r"column_labels: must be 3: \['a', 'b', 'c', 'd'\]",
-        ),
-        slow(broken(row_labels="4321"), r"row_labels: must be 3 or none: \['4', "),
-        slow(
-            broken(last_cells=lambda *args: ((3, 0),)),
-            r"last_cells: must be on the board, \(3, 3\): \(\(3, 0\),\)",
-        ),
-        (
-            broken(observe=differ_together),
-            "observe: must return the same alone and under jax.vmap",
-        ),
-        slow(
-            broken(observe=differ_by_chance),
-            "observe: must return the same alone and under jax.vmap",
-        ),
-    ],
-    ids=lambda value: value if isinstance(value, str) else "",
+    "pattern",
+    [*VIOLATIONS, *(pytest.param(p, marks=pytest.mark.slow) for p in SLOW_VIOLATIONS)],
 )
-def test_a_violation_in_random_games_is_found(game_class, pattern):
-    assert_found(game_class, pattern)
+def test_a_violation_in_random_games_is_found(pattern):
+    assert_found((VIOLATIONS | SLOW_VIOLATIONS)[pattern], pattern)
 
 
 # Arguments and results of the check.

@@ -61,30 +61,27 @@ def test_actions_are_numbered_as_documented():
         assert GAME.text_to_action(state, text) == 73 * 12 + plane
 
 
-@pytest.mark.parametrize(
-    ("fen", "castlings"),
-    [
-        pytest.param("r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1", "e1g1 e1c1", id="both"),
-        pytest.param("r3k2r/8/8/8/8/8/8/R3K2R b KQkq - 0 1", "e8g8 e8c8", id="black"),
-        pytest.param("r3k2r/8/8/8/8/8/8/R3K2R w Qkq - 0 1", "e1c1", id="right lost"),
-        pytest.param("4k3/8/8/8/8/8/8/RN2K1NR w KQ - 0 1", "", id="not empty"),
-        pytest.param("4k3/8/8/8/8/8/8/RN2K2R w KQ - 0 1", "e1g1", id="b1 not empty"),
-        pytest.param("4k3/8/8/8/4r3/8/8/R3K2R w KQ - 0 1", "", id="in check"),
-        pytest.param("4k3/8/8/8/5r2/8/8/R3K2R w KQ - 0 1", "e1c1", id="through check"),
-        pytest.param("4k3/8/8/8/6r1/8/8/R3K2R w KQ - 0 1", "e1c1", id="into check"),
-        pytest.param(
-            "4k3/8/8/8/1r5r/8/8/R3K2R w KQ - 0 1", "e1g1 e1c1", id="rooks attacked"
-        ),
-        pytest.param("4k3/8/8/8/8/8/6p1/R3K2R w KQ - 0 1", "e1c1", id="by a pawn"),
-        pytest.param("8/8/8/8/8/8/1k6/R3K2R w KQ - 0 1", "e1g1", id="by the king"),
-    ],
-)
-def test_castling_is_legal_under_its_conditions(fen, castlings):
+ROOKS = "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1"
+CASTLINGS = {
+    "both": (ROOKS, "e1g1 e1c1"),
+    "black": (ROOKS.replace("w", "b"), "e8g8 e8c8"),
+    "right lost": (ROOKS.replace("KQkq", "Qkq"), "e1c1"),
+    "not empty": ("4k3/8/8/8/8/8/8/RN2K1NR w KQ - 0 1", ""),
+    "b1 not empty": ("4k3/8/8/8/8/8/8/RN2K2R w KQ - 0 1", "e1g1"),
+    "in check": ("4k3/8/8/8/4r3/8/8/R3K2R w KQ - 0 1", ""),
+    "through check": ("4k3/8/8/8/5r2/8/8/R3K2R w KQ - 0 1", "e1c1"),
+    "into check": ("4k3/8/8/8/6r1/8/8/R3K2R w KQ - 0 1", "e1c1"),
+    "rooks attacked": ("4k3/8/8/8/1r5r/8/8/R3K2R w KQ - 0 1", "e1g1 e1c1"),
+    "by a pawn": ("4k3/8/8/8/8/8/6p1/R3K2R w KQ - 0 1", "e1c1"),
+    "by the king": ("8/8/8/8/8/8/1k6/R3K2R w KQ - 0 1", "e1g1"),
+}
+
+
+@pytest.mark.parametrize("case", CASTLINGS)
+def test_castling_is_legal_under_its_conditions(case):
+    fen, castlings = CASTLINGS[case]
     found = legal_moves(fen) & {"e1g1", "e1c1", "e8g8", "e8c8"}
     assert found == set(castlings.split())
-
-
-ROOKS = "r3k2r/8/8/8/8/8/8/R3K2R w KQkq - 0 1"
 
 
 @pytest.mark.parametrize(
@@ -124,66 +121,42 @@ def test_moves_lead_to_the_position(fen, moves, expected):
     assert GAME.to_fen(play(GAME, moves, read(fen))) == (expected or fen)
 
 
-@pytest.mark.parametrize(
-    ("fen", "move", "is_legal"),
-    [
-        pytest.param("4k3/8/8/1pPp4/8/8/8/4K3 w - d6 0 2", "c5d6", True, id="right"),
-        pytest.param("4k3/8/8/1pPp4/8/8/8/4K3 w - b6 0 2", "c5b6", True, id="left"),
-        pytest.param("4k3/8/8/1pPp4/8/8/8/4K3 w - b6 0 2", "c5d6", False, id="other"),
-        pytest.param("4k3/8/8/1pPp4/8/8/8/4K3 w - - 0 2", "c5d6", False, id="late"),
-        pytest.param("4k3/8/8/8/pP6/8/8/4K3 b - b3 0 1", "a4b3", True, id="black"),
-        pytest.param("4k3/8/8/p6P/8/8/8/4K3 w - a6 0 2", "h5a6", False, id="far edge"),
-        pytest.param(
-            "8/8/8/8/k2Pp2Q/8/8/3K4 b - d3 0 1", "e4d3", False, id="opens the rank"
-        ),
-        pytest.param(
-            "8/8/8/8/k2Pp2N/8/8/3K4 b - d3 0 1", "e4d3", True, id="opens no line"
-        ),
-        pytest.param(
-            "8/8/8/2k5/3Pp3/8/8/4K3 b - d3 0 1", "e4d3", True, id="ends a check"
-        ),
-        pytest.param("4r1k1/8/8/3pP3/8/8/8/4K3 w - d6 0 2", "e5d6", False, id="pinned"),
-    ],
-)
-def test_pawns_are_captured_en_passant(fen, move, is_legal):
+EN_PASSANT = {
+    "right": ("4k3/8/8/1pPp4/8/8/8/4K3 w - d6 0 2", "c5d6", True),
+    "left": ("4k3/8/8/1pPp4/8/8/8/4K3 w - b6 0 2", "c5b6", True),
+    "other": ("4k3/8/8/1pPp4/8/8/8/4K3 w - b6 0 2", "c5d6", False),
+    "late": ("4k3/8/8/1pPp4/8/8/8/4K3 w - - 0 2", "c5d6", False),
+    "black": ("4k3/8/8/8/pP6/8/8/4K3 b - b3 0 1", "a4b3", True),
+    "far edge": ("4k3/8/8/p6P/8/8/8/4K3 w - a6 0 2", "h5a6", False),
+    "opens the rank": ("8/8/8/8/k2Pp2Q/8/8/3K4 b - d3 0 1", "e4d3", False),
+    "opens no line": ("8/8/8/8/k2Pp2N/8/8/3K4 b - d3 0 1", "e4d3", True),
+    "ends a check": ("8/8/8/2k5/3Pp3/8/8/4K3 b - d3 0 1", "e4d3", True),
+    "pinned": ("4r1k1/8/8/3pP3/8/8/8/4K3 w - d6 0 2", "e5d6", False),
+}
+
+
+@pytest.mark.parametrize("case", EN_PASSANT)
+def test_pawns_are_captured_en_passant(case):
+    fen, move, is_legal = EN_PASSANT[case]
     assert (move in legal_moves(fen)) == is_legal
 
 
 @pytest.mark.parametrize(
     ("moves", "fen", "rewards", "result_text"),
     [
-        pytest.param("f3 e5 g4 Qh4#", None, BLACK_WINS, "checkmate", id="fool's mate"),
-        pytest.param(
-            "e4 e5 Qh5 Nc6 Bc4 Nf6 Qxf7#",
-            None,
-            WHITE_WINS,
-            "checkmate",
-            id="scholar's mate",
-        ),
-        pytest.param(
-            "Qg6", "7k/5K2/8/6Q1/8/8/8/8 w - - 0 1", DRAW, "stalemate", id="stalemate"
-        ),
-        pytest.param(
-            "Rh2", "k7/8/8/8/8/8/8/K6R w - - 99 80", DRAW, "fifty moves", id="fifty"
-        ),
-        pytest.param(
-            "Rh8",
-            "k7/8/1K6/8/8/8/8/7R w - - 99 80",
-            WHITE_WINS,
-            "checkmate",
-            id="mate in fifty",
-        ),
-        pytest.param(
-            "Kxb2",
-            "7k/8/8/8/8/8/1r6/K7 w - - 0 1",
-            DRAW,
-            "insufficient material",
-            id="bare kings",
-        ),
+        ("f3 e5 g4 Qh4#", FIRST, BLACK_WINS, "checkmate"),
+        ("e4 e5 Qh5 Nc6 Bc4 Nf6 Qxf7#", FIRST, WHITE_WINS, "checkmate"),
+        ("Qg6", "7k/5K2/8/6Q1/8/8/8/8 w - - 0 1", DRAW, "stalemate"),
+        ("Rh2", "k7/8/8/8/8/8/8/K6R w - - 99 80", DRAW, "fifty moves"),
+        ("Rh8", "k7/8/1K6/8/8/8/8/7R w - - 99 80", WHITE_WINS, "checkmate"),
+        ("Kxb2", "7k/8/8/8/8/8/1r6/K7 w - - 0 1", DRAW, "insufficient material"),
+        ("Kb7", "k7/8/8/8/8/8/8/K6R b - - 10 256", DRAW, "limit of moves"),
     ],
 )
 def test_games_end_with_the_expected_result(moves, fen, rewards, result_text):
-    state = play(GAME, moves, fen and read(fen))
+    state = read(fen)
+    assert not state.terminated
+    state = play(GAME, moves, state)
     assert state.terminated
     np.testing.assert_array_equal(GAME.rewards(state), rewards)
     assert GAME.result_text(state) == result_text
@@ -222,19 +195,11 @@ def test_the_third_occurrence_is_a_draw_with_repetitions():
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("fen", "moves", "num_moves"),
-    [
-        pytest.param(
-            "4k3/8/8/8/8/8/8/4K2R w K - 0 1", "Rg1 Ke7 Rh1 Ke8", 9, id="castling right"
-        ),
-        pytest.param(
-            "4k3/8/8/8/8/8/8/4K2R w - - 0 1", "Rg1 Ke7 Rh1 Ke8", 8, id="no right"
-        ),
-        pytest.param(
-            "4k3/8/8/8/3pP3/8/8/4K3 b - e3 0 1", "Ke7 Kd1 Ke8 Ke1", 9, id="en passant"
-        ),
-        pytest.param(
-            "4k3/8/8/8/4P3/7p/8/4K3 b - e3 0 1", "Ke7 Kd1 Ke8 Ke1", 8, id="no capture"
-        ),
+    [  # with a right or a capture that is lost, and without
+        ("4k3/8/8/8/8/8/8/4K2R w K - 0 1", "Rg1 Ke7 Rh1 Ke8", 9),
+        ("4k3/8/8/8/8/8/8/4K2R w - - 0 1", "Rg1 Ke7 Rh1 Ke8", 8),
+        ("4k3/8/8/8/3pP3/8/8/4K3 b - e3 0 1", "Ke7 Kd1 Ke8 Ke1", 9),
+        ("4k3/8/8/8/4P3/7p/8/4K3 b - e3 0 1", "Ke7 Kd1 Ke8 Ke1", 8),
     ],
 )
 def test_positions_are_equal_only_with_equal_legal_moves(fen, moves, num_moves):
@@ -242,15 +207,6 @@ def test_positions_are_equal_only_with_equal_legal_moves(fen, moves, num_moves):
     state = play(WITH_REPETITION, " ".join(moves[:-1]), read(fen, WITH_REPETITION))
     assert not state.terminated
     assert play(WITH_REPETITION, moves[-1], state).terminated
-
-
-def test_the_limit_of_moves_is_a_draw():
-    state = read("k7/8/8/8/8/8/8/K6R b - - 10 256")
-    assert not state.terminated
-    state = play(GAME, "Kb7", state)
-    assert state.terminated
-    np.testing.assert_array_equal(GAME.rewards(state), DRAW)
-    assert GAME.result_text(state) == "limit of moves"
 
 
 def test_an_illegal_move_loses():
@@ -315,30 +271,22 @@ def test_an_invalid_fen_is_refused_with_its_fault(fen, message):
     assert message in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("text", "move"),
-    [
-        ("e5f7", "e5f7"),
-        (" E5F7 ", "e5f7"),
-        ("Nxf7", "e5f7"),
-        ("dxe6!", "d5e6"),
-        ("a4", "a2a4"),
-        ("O-O", "e1g1"),
-        ("0-0-0", "e1c1"),
-        ("o-o", "e1g1"),
-        ("Kf1", "e1f1"),
-        ("Rf1", "h1f1"),
-        ("Nb1", "c3b1"),
-        ("N3b5", "c3b5"),
-        ("a2-a4", "a2a4"),
-        ("Ke1-f1", "e1f1"),
-        ("Ne5xf7", "e5f7"),
-        ("d5xe6", "d5e6"),
-    ],
-)
-def test_moves_are_accepted_in_several_notations(text, move):
+def test_moves_are_accepted_in_several_notations():
     state = read(KIWIPETE)
-    assert GAME.action_to_text(state, GAME.text_to_action(state, text)) == move
+    for move, texts in {
+        "e5f7": ("e5f7", " E5F7 ", "Nxf7", "Ne5xf7"),
+        "d5e6": ("dxe6!", "d5xe6"),
+        "a2a4": ("a4", "a2-a4"),
+        "e1g1": ("O-O", "o-o"),
+        "e1c1": ("0-0-0",),
+        "e1f1": ("Kf1", "Ke1-f1"),
+        "h1f1": ("Rf1",),
+        "c3b1": ("Nb1",),
+        "c3b5": ("N3b5",),
+    }.items():
+        for text in texts:
+            found = GAME.action_to_text(state, GAME.text_to_action(state, text))
+            assert found == move, text
 
 
 def test_a_promotion_without_a_piece_is_to_a_queen():
@@ -347,23 +295,14 @@ def test_a_promotion_without_a_piece_is_to_a_queen():
         assert GAME.action_to_text(state, GAME.text_to_action(state, text)) == "a7b8q"
 
 
-@pytest.mark.parametrize(
-    ("text", "message"),
-    [
-        ("", "is no move"),
-        ("castle", "is no move"),
-        ("e9", "is no move"),
-        ("e2e5", "is not legal here; legal: "),
-        ("Qd3", "is not legal here; legal: "),
-        ("O-O", "is not legal here; legal: "),
-        ("e7e5", "is not legal here; legal: "),
-    ],
-)
-def test_the_text_of_an_illegal_move_is_refused(text, message):
-    with pytest.raises(ValueError, match=message) as error:
-        GAME.text_to_action(GAME.init(), text)
-    assert repr(text) in str(error.value)
-    assert "g1f3" in str(error.value)
+def test_the_text_of_an_illegal_move_is_refused():
+    for message, texts in {
+        "is no move": ("", "castle", "e9"),
+        "is not legal here; legal: ": ("e2e5", "Qd3", "O-O", "e7e5"),
+    }.items():
+        for text in texts:
+            with pytest.raises(ValueError, match=f"{text!r} {message}.*g1f3"):
+                GAME.text_to_action(GAME.init(), text)
 
 
 def test_ambiguous_text_and_moves_after_the_end_are_refused():
@@ -463,18 +402,15 @@ def test_positions_and_policies_are_drawn():
 
 
 def test_invalid_options_are_refused():
-    for name, values in {
-        "repetition": (1, "yes"),
-        "max_moves": (0, 1.5, True, 100_000),
-    }.items():
+    refused = {"repetition": (1, "yes"), "max_moves": (0, 1.5, True, 100_000)}
+    for name, values in refused.items():
         for value in values:
             with pytest.raises(ValueError, match=f"{name} of chess .*{value!r}"):
                 make("chess", **{name: value})
 
 
 @pytest.mark.parametrize(
-    "number",
-    [1, 2, 3, *(pytest.param(n, marks=pytest.mark.slow) for n in (0, 4, 5))],
+    "number", [1, 2, 3, *(pytest.param(n, marks=pytest.mark.slow) for n in (0, 4, 5))]
 )
 def test_the_number_of_lines_of_three_moves_is_the_published_one(engine, number):
     rules = engine("chess_rules")

@@ -31,15 +31,6 @@ def test_the_69_lines_win_and_other_evenly_spaced_cells_do_not():
     np.testing.assert_array_equal(has_line(*words), is_line)
 
 
-def test_three_in_a_row_do_not_end_the_game():
-    assert not play(GAME, "1 1 2 2 3 3").terminated
-
-
-def test_a_full_column_is_illegal():
-    mask = GAME.legal_action_mask(play(GAME, "4 4 4 4 4 4"))
-    assert np.flatnonzero(~np.asarray(mask)).tolist() == [3]
-
-
 def test_the_reflection_reverses_the_columns():
     _, mirror = GAME.symmetries
     np.testing.assert_array_equal(mirror.actions, [6, 5, 4, 3, 2, 1, 0])
@@ -50,7 +41,3 @@ def test_the_reflection_reverses_the_columns():
 def test_an_invalid_column_is_refused_with_the_valid_ones():
     with pytest.raises(ValueError, match=r"'8' is no action .* 1 2 3 4 5 6 7$"):
         GAME.text_to_action(GAME.init(), "8")
-
-
-def test_the_last_disc_is_the_highest_of_its_column():
-    assert GAME.last_cells(play(GAME, "4 4 3 2"), 3) == ((4, 3),)

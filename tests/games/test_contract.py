@@ -44,7 +44,9 @@ def test_the_contract_is_checked_for_every_game():
 
 @every_game
 def test_a_game_can_be_recreated_from_its_name_and_options(name):
+    """Its state is smaller than its observation."""
     game = make(name)
+    assert state_bytes(game) < 4 * np.prod(game.observation_shape)
     assert make(name, **game.options) == game
     assert make(repr(game)) == game
     assert set(game.options) == set(game_options(name))
@@ -53,7 +55,7 @@ def test_a_game_can_be_recreated_from_its_name_and_options(name):
 
 
 @every_game
-def test_a_drawing_is_ascii_and_has_the_policies_names(name):
+def test_only_positions_policies_and_actions_of_the_game_are_drawn_and_read(name):
     game = small(name)
     state, uniform = game.init(), np.full(game.num_actions, 1 / game.num_actions)
     policies = {"network": uniform, "search": uniform}
@@ -63,12 +65,6 @@ def test_a_drawing_is_ascii_and_has_the_policies_names(name):
     # A policy can be a list.
     assert svg == game.to_svg(state, policies={**policies, "search": uniform.tolist()})
     assert game.to_text(state).isascii()
-
-
-@every_game
-def test_batches_and_policies_of_another_length_are_not_drawn(name):
-    game = small(name)
-    state = game.init()
     states = jax.tree.map(lambda leaf: np.stack([leaf] * 3), state)
     for draw in game.to_text, game.to_svg:
         with pytest.raises(ValueError, match=r"one position .* these are \[3\]"):
@@ -76,12 +72,6 @@ def test_batches_and_policies_of_another_length_are_not_drawn(name):
     policies = {"network": np.ones(game.num_actions + 1)}
     with pytest.raises(ValueError, match=rf"'network' has \[{game.num_actions + 1}\]"):
         game.to_svg(state, policies=policies)
-
-
-@every_game
-def test_what_is_no_action_is_neither_written_read_nor_marked(name):
-    game = small(name)
-    state = game.init()
     for action in -1, game.num_actions:
         with pytest.raises(ValueError, match=f"action {action} of {name}"):
             game.action_to_text(state, action)
@@ -96,26 +86,11 @@ def state_bytes(game):
     return sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
 
 
-@every_game
-def test_a_state_is_smaller_than_its_observation(name):
-    game = make(name)
-    assert state_bytes(game) < 4 * np.prod(game.observation_shape)
-
-
-@pytest.mark.parametrize(
-    ("spec", "most"),
-    [
-        ("connect_four", 32),
-        ("gomoku", 67),
-        ("hex", 43),
-        ("go:9", 128),
-        ("go:19", 200),
-        ("chess", 56),
-        ("chess:repetition=True", 856),
-    ],
-)
-def test_a_state_has_the_stones_and_little_else(spec, most):
-    assert state_bytes(make(spec)) <= most
+def test_a_state_has_the_stones_and_little_else():
+    most = {"connect_four": 32, "gomoku": 67, "hex": 43, "go:9": 128, "go:19": 200}
+    most |= {"chess": 56, "chess:repetition=True": 856}
+    for spec, number in most.items():
+        assert state_bytes(make(spec)) <= number, spec
 
 
 @every_game

@@ -139,33 +139,26 @@ def test_an_occupied_cell_is_refused_with_the_legal_moves(spec, moves, text, leg
 
 
 @pytest.mark.parametrize(
-    ("spec", "moves", "last_action", "drawing"),
+    ("spec", "moves", "last_action", "labels", "rows"),
     [
         (
-            "connect_four",
-            "4 4 3 2",
-            1,
-            [
-                " 1  2  3  4  5  6  7",
-                *(4 * [" .  .  .  .  .  .  ."]),
-                " .  .  .  O  .  .  .",
-                " . [O] X  X  .  .  .",
-            ],
+            *("connect_four", "4 3 2 4", 3, " 1  2  3  4  5  6  7\n"),
+            4 * " .  .  .  .  .  .  .\n" + " .  .  . [O] .  .  .\n .  X  O  X  .  .  .",
         ),
         (
-            "tic_tac_toe",
-            "b2 c1 a3",
-            0,
-            ["  a  b  c", "3[X] .  .", "2 .  X  .", "1 .  .  O"],
+            *("tic_tac_toe", "b2 c1 a3", 0, "  a  b  c\n"),
+            "3[X] .  .\n2 .  X  .\n1 .  .  O",
         ),
-        ("gomoku:2,3,3", "a1 c2 b1", 4, ["  a  b  c", "2 .  .  O", "1 X [X] ."]),
+        ("gomoku:2,3,3", "a1 c2 b1", 4, "  a  b  c\n", "2 .  .  O\n1 X [X] ."),
     ],
 )
-def test_stones_are_drawn_and_observed_by_the_mover(spec, moves, last_action, drawing):
+def test_stones_are_drawn_and_observed_by_the_mover(
+    spec, moves, last_action, labels, rows
+):
     game = compiled(spec)
     state = play(game, moves)
-    assert game.to_text(state, last_action).splitlines() == drawing
-    board = board_of("\n".join(re.sub(r"[^XO.]", "", row) for row in drawing[1:]))
+    assert game.to_text(state, last_action) == labels + rows
+    board = board_of(re.sub(r"[^XO.\n]", "", rows))
     mover = state.current_player
     expected = [board == side for side in (mover, 1 - mover)]
     np.testing.assert_array_equal(np.moveaxis(game.observe(state), -1, 0), expected)
