@@ -32,6 +32,9 @@ WRITTEN = [  # in blocks of commands of all pages, without their comments
     for line in re.sub(r"\s*\\\n\s*", " ", block).splitlines()
     if line.startswith("azjax ")
 ]
+SMALLER = r"""\1 8 --evaluation.num-simulations 2 --evaluation.num-games 8 \\
+    --evaluation.opponents --network.trunk.width 16 --network.trunk.num-blocks 1 \\
+    --network.trunk.stem-channels 8"""
 LOCAL = GUIDE[GUIDE.index("## Try it") : GUIDE.index("## One machine with")]
 
 
@@ -89,10 +92,10 @@ def test_the_commands_for_one_machine_work_as_described(tmp_path):
     program.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m azjax "$@"\n')
     program.chmod(0o755)
     script = "\n".join(re.findall(r"```sh\n(.*?)```", LOCAL, re.DOTALL))
-    script, count = re.subn(
-        r"export XLA_FLAGS=(\S*)", rf"export XLA_FLAGS='{FEW_OPTIMIZATIONS} \1'", script
-    )
-    assert count == 3
+    flags = rf"export XLA_FLAGS='{FEW_OPTIMIZATIONS} \1'"
+    script, count = re.subn(r"export XLA_FLAGS=(\S*)", flags, script)
+    script, is_smaller = re.subn(r"(--evaluation.num-positions) 100", SMALLER, script)
+    assert (count, is_smaller) == (3, 1)
     result = subprocess.run(
         ["bash", "-c", script],
         cwd=tmp_path,
