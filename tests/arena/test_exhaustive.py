@@ -38,41 +38,26 @@ def boards(states) -> np.ndarray:
     return (observations[..., 0] - observations[..., 1]).reshape(-1, 9).astype(int)
 
 
-def test_tic_tac_toe_has_5478_positions_of_which_958_are_terminated(solution):
+def test_tic_tac_toe_has_the_known_positions_and_results(solution):
     assert len(solution.values) == len(np.unique(boards(solution.states), axis=0))
     assert len(solution.values) == 5478
-    assert solution.states.terminated.sum() == 958
-
-
-def test_terminated_positions_have_the_known_results(solution):
     rewards = np.asarray(jax.jit(jax.vmap(GAME.rewards))(solution.states))[:, 0]
     results = rewards[solution.states.terminated].astype(int).tolist()
     assert [results.count(result) for result in (1, -1, 0)] == [626, 316, 16]
-
-
-def test_positions_by_number_of_moves_have_the_known_counts(solution):
     counts = np.bincount(solution.num_moves)
     assert counts.tolist() == [1, 9, 72, 252, 756, 1260, 1520, 1140, 390, 78]
 
 
-def test_the_empty_board_is_a_draw(solution):
-    assert solution.values[0] == 0
-    np.testing.assert_array_equal(solution.action_values[0], np.zeros(9))
-
-
-def test_values_equal_minimax_by_recursion(solution):
+def test_values_equal_minimax_by_recursion_and_those_of_the_best_legal_actions(
+    solution,
+):
     expected = [minimax(tuple(board)) for board in boards(solution.states).tolist()]
     np.testing.assert_array_equal(solution.values, expected)
-
-
-def test_the_best_action_has_the_value_of_the_position(solution):
+    np.testing.assert_array_equal(solution.action_values[0], np.zeros(9))
     is_going = ~solution.states.terminated
     best = np.nanmax(solution.action_values[is_going], axis=1)
     np.testing.assert_array_equal(best, solution.values[is_going])
-
-
-def test_legal_actions_of_running_games_have_values(solution):
-    legal = (boards(solution.states) == 0) & ~solution.states.terminated[:, None]
+    legal = (boards(solution.states) == 0) & is_going[:, None]
     np.testing.assert_array_equal(~np.isnan(solution.action_values), legal)
 
 

@@ -3,6 +3,7 @@
 import jax
 import numpy as np
 import pytest
+from arena import engine
 
 from azjax import arena, games, players
 from azjax.arena.host_match import PATIENCE
@@ -12,16 +13,15 @@ GAME = games.make("tic_tac_toe")
 KEY = jax.random.key(0)
 
 
-class Engine:
-    """Plays the first legal cell; may fail at the move `fails_at` of a game.
+class Engine(engine.Engine):
+    """Plays the first legal cell; may fail at its move `fails_at` of a game.
 
     how: returns the failing move; None for a forfeit.
-    value: returns the value of a move after some moves.
     """
 
-    def __init__(self, fails_at=None, how=None, value=lambda moves: None):
-        self.fails_at, self.how, self.value = fails_at, how, value
-        self.seeds, self.shown, self.num_closed = [], [], 0
+    def __init__(self, fails_at=None, how=None, **settings):
+        super().__init__(**settings)
+        self.fails_at, self.how, self.seeds = fails_at, how, []
 
     @property
     def num_sessions(self):
@@ -29,25 +29,17 @@ class Engine:
 
     def start_session(self, game, seed):
         self.seeds.append(seed)
-        return PlayerSession(self)
-
-
-class PlayerSession:
-    def __init__(self, engine):
-        self.engine, self.number = engine, 0
+        self.number = 0
+        return super().start_session(game, seed)
 
     def choose(self, state, moves):
-        self.engine.shown.append(list(moves))
-        if self.number == self.engine.fails_at:
-            if self.engine.how is None:
+        decision = super().choose(state, moves)
+        if self.number == self.fails_at:
+            if self.how is None:
                 raise players.ForfeitError("the engine died")
-            return players.MoveDecision(self.engine.how(moves))
+            decision = players.MoveDecision(self.how(moves))
         self.number += 1
-        value = self.engine.value(moves)
-        return players.MoveDecision(legal_actions(GAME, state)[0], value=value)
-
-    def close(self):
-        self.engine.num_closed += 1
+        return decision
 
 
 RANDOM = players.RandomPlayer(GAME)
@@ -55,11 +47,11 @@ RANDOM = players.RandomPlayer(GAME)
 
 @pytest.mark.parametrize("opponent", [RANDOM, Engine()])
 def test_an_engine_plays_compiled_players_and_other_engines(opponent):
-    engine = Engine()
-    result = arena.play_match(GAME, engine, opponent, KEY, 12, opening_moves=2)
+    player = Engine()
+    result = arena.play_match(GAME, player, opponent, KEY, 12, opening_moves=2)
     assert result.total.games == 12
     assert result.forfeits == (0, 0)
-    assert engine.num_sessions == engine.num_closed == 12
+    assert player.num_sessions == player.num_closed == 12
     for ended in result.game_records(("engine", "other")):
         state = first_state(GAME)
         for action in ended.moves:
@@ -71,18 +63,18 @@ def test_an_engine_plays_compiled_players_and_other_engines(opponent):
 
 
 def test_an_engine_gets_all_moves_from_the_initial_position():
-    engine = Engine()
-    result = arena.play_match(GAME, engine, RANDOM, KEY, 2, opening_moves=3)
+    player = Engine()
+    result = arena.play_match(GAME, player, RANDOM, KEY, 2, opening_moves=3)
     games_seen = result.game_records(("engine", "random"))
-    for shown in engine.shown:
+    for shown in player.shown:
         assert any(ended.moves[: len(shown)] == shown for ended in games_seen)
-    assert min(map(len, engine.shown)) == 3
+    assert min(map(len, player.shown)) == 3
 
 
 def test_values_of_external_players_are_those_for_player_0():
     # It expects to win; after some moves it does not say.
-    engine = Engine(value=lambda moves: 0.5 if len(moves) < 4 else None)
-    result = arena.play_match(GAME, engine, RANDOM, KEY, 2, opening_moves=1)
+    player = Engine(value=lambda moves: 0.5 if len(moves) < 4 else None)
+    result = arena.play_match(GAME, player, RANDOM, KEY, 2, opening_moves=1)
     first, second = result.game_records(("engine", "random"))
     # After the moves after which the engine is to move; the first one is random.
     assert first.values == (None, 0.5, *[None] * (len(first.moves) - 2))
@@ -100,11 +92,11 @@ def test_values_of_external_players_are_those_for_player_0():
 )
 @pytest.mark.parametrize("is_second", [False, True])
 def test_a_failing_engine_loses_the_game_and_the_match_continues(how, fault, is_second):
-    engine = Engine(fails_at=1, how=how)
-    sides = (RANDOM, engine) if is_second else (engine, RANDOM)
+    player = Engine(fails_at=1, how=how)
+    sides = (RANDOM, player) if is_second else (player, RANDOM)
     result = arena.play_match(GAME, *sides, KEY, 4, opening_moves=2)
     assert result.forfeits[is_second] == 4
-    assert engine.num_closed == engine.num_sessions
+    assert player.num_closed == player.num_sessions
     for ended in result.game_records(("a", "b")):
         loser = ended.names[0] if ended.result < 0 else ended.names[1]
         assert loser == ("b" if is_second else "a")
@@ -116,9 +108,9 @@ def test_an_engine_that_resigns_plays_the_next_game():
     def resign(moves):
         raise players.ResignError("resigned")
 
-    engine = Engine(fails_at=0, how=resign)
-    result = arena.play_match(GAME, engine, RANDOM, KEY, 10, opening_moves=2)
-    assert engine.num_sessions == 10
+    player = Engine(fails_at=0, how=resign)
+    result = arena.play_match(GAME, player, RANDOM, KEY, 10, opening_moves=2)
+    assert player.num_sessions == 10
     assert result.total.losses == 10
     assert result.forfeits == (0, 0)
     assert set(result.faults) == {"resigned"}
@@ -126,8 +118,8 @@ def test_an_engine_that_resigns_plays_the_next_game():
 
 
 def test_an_illegal_move_is_named_and_not_recorded():
-    engine = Engine(fails_at=0, how=lambda moves: moves[0])
-    result = arena.play_match(GAME, engine, RANDOM, KEY, 2, opening_moves=2)
+    player = Engine(fails_at=0, how=lambda moves: moves[0])
+    result = arena.play_match(GAME, player, RANDOM, KEY, 2, opening_moves=2)
     moves = result.moves[0].tolist()
     assert moves[:2] == result.moves[1, :2].tolist()
     assert set(moves[2:]) <= {-1}
@@ -135,23 +127,20 @@ def test_an_illegal_move_is_named_and_not_recorded():
     assert result.faults[0] == f"illegal move {taken}"
 
 
-def test_consecutive_forfeits_end_the_match():
-    engine = Engine(fails_at=0)
-    result = arena.play_match(GAME, engine, RANDOM, KEY, 10, opening_moves=2)
-    assert engine.num_sessions == PATIENCE
-    assert result.total.losses == 10
-    assert result.faults[-1].startswith("not played")
-
-
-def test_separate_forfeits_do_not_end_the_match():
+def test_consecutive_forfeits_end_the_match_and_separate_ones_do_not():
     class FailingAtTimes(Engine):
         def start_session(self, game, seed):
             self.fails_at = 0 if self.num_sessions % 2 else None
             return super().start_session(game, seed)
 
-    engine = FailingAtTimes()
-    result = arena.play_match(GAME, engine, RANDOM, KEY, 10, opening_moves=2)
-    assert engine.num_sessions == 10
+    player = Engine(fails_at=0)
+    result = arena.play_match(GAME, player, RANDOM, KEY, 10, opening_moves=2)
+    assert player.num_sessions == PATIENCE
+    assert result.total.losses == 10
+    assert result.faults[-1].startswith("not played")
+    player = FailingAtTimes()
+    result = arena.play_match(GAME, player, RANDOM, KEY, 10, opening_moves=2)
+    assert player.num_sessions == 10
     assert result.forfeits == (5, 0)
 
 

@@ -7,6 +7,7 @@ import pytest
 from flax import struct
 
 from azjax import arena, games
+from azjax.games.host import first_state, next_state, rewards
 from azjax.players.core import Choice
 from azjax.players.random import RandomPlayer
 
@@ -44,10 +45,7 @@ class IllegalPlayer:
 
 @struct.dataclass
 class RememberingPlayer:
-    """Plays random moves.
-
-    It plays an illegal one if a position is not two moves after its last.
-    """
+    """Plays random moves, or an illegal one if a position is not two moves later."""
 
     game: games.Game = struct.field(pytree_node=False)
 
@@ -77,9 +75,13 @@ def preferring(game, *preference):
     return PreferringPlayer(np.float32(preference), game)
 
 
-LEFT = preferring(CONNECT_FOUR, *range(0, -7, -1))
-RIGHT = preferring(CONNECT_FOUR, *range(7))
-RANDOM = RandomPlayer(CONNECT_FOUR)
+PLAYERS = {
+    "left": preferring(CONNECT_FOUR, *range(0, -7, -1)),
+    "right": preferring(CONNECT_FOUR, *range(7)),
+    "random": RandomPlayer(CONNECT_FOUR),
+    "illegal": IllegalPlayer(),
+    "remembering": RememberingPlayer(CONNECT_FOUR),
+}
 
 
 @functools.cache
@@ -88,24 +90,11 @@ def match_of(first, second, opening_moves):
 
     Equal numbers of games save compilations.
     """
-    players = {
-        "left": LEFT,
-        "right": RIGHT,
-        "random": RANDOM,
-        "illegal": IllegalPlayer(),
-        "remembering": RememberingPlayer(CONNECT_FOUR),
-    }
     with jax.debug_key_reuse(True):
         return arena.play_match(
-            *(CONNECT_FOUR, players[first], players[second], jax.random.key(0), 40),
+            *(CONNECT_FOUR, PLAYERS[first], PLAYERS[second], jax.random.key(0), 40),
             opening_moves=opening_moves,
         )
-
-
-def test_every_game_is_counted_once_and_half_with_each_color():
-    result = match_of("random", "left", 2)
-    assert result.as_first.games == result.as_second.games == 20
-    assert result.total.games == 40
 
 
 def test_the_player_that_moves_first_wins_a_race_and_repeated_games_are_counted():
@@ -120,7 +109,7 @@ def test_each_opening_is_played_with_both_colors():
     openings = result.moves[:, :3]
     np.testing.assert_array_equal(openings[::2], openings[1::2])
     assert len(np.unique(openings, axis=0)) == 20
-    # Player 1 is to move and prefers the right column if it is RIGHT.
+    # Player 1 is to move and prefers the right column in every second game.
     is_open = ~(openings[::2] == 6).all(axis=1)
     assert (result.moves[::2, 3][is_open] == 6).all()
     assert (result.moves[1::2, 3][is_open] == 0).mean() > 0.9
@@ -154,19 +143,17 @@ def test_each_half_of_the_games_has_its_own_carry(num_moves):
     assert result.forfeits == (0, 0)
 
 
-def test_replaying_the_moves_gives_the_results():
-    @jax.jit
-    def step(state, action):
-        after = CONNECT_FOUR.step(state, action)
-        return after, CONNECT_FOUR.rewards(after)[0]
-
-    for ended in match_of("random", "left", 2).game_records(("random", "left")):
-        state = CONNECT_FOUR.init()
+def test_every_game_is_counted_once_and_has_the_result_of_its_moves():
+    result = match_of("random", "left", 2)
+    assert result.as_first.games == result.as_second.games == 20
+    assert result.total.games == 40
+    for ended in result.game_records(("random", "left")):
+        state = first_state(CONNECT_FOUR)
         for action in ended.moves:
             assert not state.terminated
-            state, reward = step(state, np.int32(action))
+            state = next_state(CONNECT_FOUR, state, action)
         assert state.terminated
-        assert reward == ended.result
+        assert rewards(CONNECT_FOUR, state)[0] == ended.result
 
 
 def test_games_are_drawn_when_the_board_fills_without_a_line():
@@ -183,11 +170,8 @@ def test_games_are_drawn_when_the_board_fills_without_a_line():
 def test_openings_do_not_end_the_game():
     # After eight random moves most games of tic-tac-toe are over.
     player = RandomPlayer(TIC_TAC_TOE)
-    result = arena.play_match(
-        *(TIC_TAC_TOE, player, player, KEY, 40),
-        opening_moves=8,
-        games_at_once=8,
-    )
+    arguments = (TIC_TAC_TOE, player, player, KEY, 40)
+    result = arena.play_match(*arguments, opening_moves=8, games_at_once=8)
     # One cell is empty: player 0 marks it and wins or draws.
     assert result.as_first.losses == result.as_second.wins == 0
 
@@ -236,8 +220,6 @@ def test_an_interrupted_match_has_the_games_that_were_over():
 def test_invalid_numbers_of_games_and_opening_moves_are_refused(
     num_games, num_moves, message
 ):
-    player = RandomPlayer(TIC_TAC_TOE)
+    arguments = (*[RandomPlayer(TIC_TAC_TOE)] * 2, KEY, num_games)
     with pytest.raises(ValueError, match=message):
-        arena.play_match(
-            *(TIC_TAC_TOE, player, player, KEY, num_games), opening_moves=num_moves
-        )
+        arena.play_match(TIC_TAC_TOE, *arguments, opening_moves=num_moves)

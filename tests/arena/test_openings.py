@@ -1,9 +1,9 @@
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from azjax import arena, games
+from azjax.games.host import first_state, legal_actions, next_state
 
 TIC_TAC_TOE = games.make("tic_tac_toe")
 KEY = jax.random.key(0)
@@ -12,20 +12,19 @@ KEY = jax.random.key(0)
 @pytest.mark.parametrize("name", ["connect_four", "go:3"])
 def test_openings_are_distinct_and_reached_by_their_moves(name):
     game = games.make(name)
-    step, legal_action_mask = jax.jit(game.step), jax.jit(game.legal_action_mask)
     openings = arena.suite(game, KEY, 30, 2)
     assert openings.moves.shape == (30, 2)
     assert len(openings) == 30
     seen = set()
     for number, row in enumerate(openings.moves):
-        state = game.init()
+        state = first_state(game)
         for action in row:
-            assert legal_action_mask(state)[action]
-            state = step(state, jnp.int32(action))
+            assert action in legal_actions(game, state)
+            state = next_state(game, state, action)
         assert not state.terminated
-        leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(state)]
-        found = openings.take(np.array([number])).states
-        for leaf, other in zip(leaves, jax.tree.leaves(found), strict=True):
+        leaves = jax.tree.leaves(state)
+        found = jax.tree.leaves(openings.take(np.array([number])).states)
+        for leaf, other in zip(leaves, found, strict=True):
             np.testing.assert_array_equal(leaf, other[0])
         seen.add(b"".join(leaf.tobytes() for leaf in leaves))
     assert len(seen) == 30
@@ -38,25 +37,22 @@ def test_the_same_key_gives_the_same_openings():
     assert (first.moves != other.moves).any()
 
 
-def test_all_openings_of_a_length_are_found():
-    # Nine cells for X, then eight for O.
-    assert arena.suite(TIC_TAC_TOE, KEY, 72, 2).moves.shape == (72, 2)
-
-
-def test_openings_are_longer_if_there_are_too_few():
-    # After three moves: 9 * 8 / 2 pairs of X times 7 cells of O.
-    assert arena.suite(TIC_TAC_TOE, KEY, 73, 2).moves.shape == (73, 3)
-    assert arena.suite(TIC_TAC_TOE, KEY, 253, 2).moves.shape == (253, 4)
-
-
-@pytest.mark.parametrize(("name", "length"), [("tic_tac_toe", 1), ("connect_four", 4)])
-def test_short_games_have_short_openings(name, length):
-    assert arena.suite(games.make(name), KEY, 9, None).moves.shape == (9, length)
-
-
-def test_openings_of_0_moves_are_the_initial_position():
-    openings = arena.suite(TIC_TAC_TOE, KEY, 5, 0)
-    assert openings.moves.shape == (5, 0)
+@pytest.mark.parametrize(
+    ("name", "count", "length", "found"),
+    [
+        ("tic_tac_toe", 5, 0, 0),
+        # Nine cells for X, then eight for O; then 9 * 8 / 2 pairs of X times 7 of O.
+        ("tic_tac_toe", 72, 2, 2),
+        ("tic_tac_toe", 73, 2, 3),
+        ("tic_tac_toe", 253, 2, 4),
+        # Short games have short openings.
+        ("tic_tac_toe", 9, None, 1),
+        ("connect_four", 9, None, 4),
+    ],
+)
+def test_openings_are_as_long_as_their_number_requires(name, count, length, found):
+    openings = arena.suite(games.make(name), KEY, count, length)
+    assert openings.moves.shape == (count, found)
     assert not openings.states.terminated.any()
 
 

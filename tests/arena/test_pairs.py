@@ -54,16 +54,12 @@ def test_the_ends_of_the_interval_are_rejected_at_5_percent(counts):
         assert p_value == pytest.approx(0.05, rel=0.02)
 
 
-def test_negatively_correlated_pairs_narrow_the_interval():
-    """Each player wins once with every opening: the players are equal."""
+def test_correlated_pairs_narrow_or_widen_the_interval():
+    of_games = wilson_interval(0.5, 40)
+    # Each player wins once with every opening: the players are equal.
     low, high = score_interval([1.0] * 20, 20)
-    of_games = wilson_interval(0.5, 40)
     assert high - low < (of_games[1] - of_games[0]) / 2
-
-
-def test_positively_correlated_pairs_widen_the_interval():
     low, high = score_interval([0, 2] * 10, 20)
-    of_games = wilson_interval(0.5, 40)
     assert low < of_games[0]
     assert of_games[1] < high
 
@@ -76,11 +72,8 @@ def test_the_interval_contains_scores_of_0_and_1(points, end):
     np.testing.assert_allclose(high - low, 1 - np.exp(-1.92 / 5), atol=0.005)
 
 
-def test_repeated_pairs_do_not_narrow_the_interval():
+def test_repeated_pairs_do_not_narrow_the_interval_and_no_pairs_have_0_to_1():
     assert score_interval([2, 0.5] * 50, 2) == score_interval([2, 0.5], 2)
-
-
-def test_the_interval_without_pairs_is_0_to_1():
     assert score_interval([], 0) == (0, 1)
 
 

@@ -1,34 +1,18 @@
 import jax
 import pytest
+from arena.engine import Engine
 
 from azjax import games, players
 from azjax.arena import play_perfect_match, wilson_interval
-from azjax.games.host import legal_actions
 
 GAME = games.make("tic_tac_toe")
 
 
-class Solver:
-    """Plays the smallest legal action and gives values by the number of moves."""
-
-    def __init__(self, values):
-        self.values = values
-
-    def start_session(self, game, seed):
-        return self
-
-    def choose(self, state, moves):
-        action = legal_actions(GAME, state)[0]
-        return players.MoveDecision(action, value=self.values.get(len(moves)))
-
-    def close(self):
-        pass
-
-
-class Script:
+class Script(Engine):
     """Plays one list of moves in each game."""
 
     def __init__(self, *scripts):
+        super().__init__()
         self.scripts = list(scripts)
 
     def start_session(self, game, seed):
@@ -38,13 +22,12 @@ class Script:
     def choose(self, state, moves):
         return players.MoveDecision(self.script[len(moves) // 2])
 
-    def close(self):
-        pass
-
 
 def play(values, *scripts):
+    """Plays games; the solver gives values by the number of moves."""
+    solver = Engine(lambda moves: values.get(len(moves)))
     return play_perfect_match(
-        GAME, Script(*scripts), Solver(values), len(scripts), jax.random.key(0)
+        GAME, Script(*scripts), solver, len(scripts), jax.random.key(0)
     )
 
 
@@ -52,9 +35,10 @@ def play(values, *scripts):
 WINS, LOSES = [2, 4, 6], [8, 7, 5]
 
 
-def test_a_won_game_that_is_won_is_kept():
-    match = play({0: 1}, WINS)
-    assert (match.side, match.value) == (0, 1)
+@pytest.mark.parametrize("value", [1, 0])
+def test_a_win_keeps_the_value_where_perfect_play_wins_or_draws(value):
+    match = play({0: value}, WINS)
+    assert (match.side, match.value) == (0, value)
     assert match.total == (1, 0, 0)
     assert match.kept == 1
     assert match.losing_moves == {}
@@ -83,12 +67,6 @@ def test_the_second_player_is_tested_if_it_wins_under_perfect_play(values, move)
     assert (match.side, match.value) == (1, 1)
     assert match.total == (0, 0, 1)
     assert match.losing_moves == {move: 1}
-
-
-def test_a_win_counts_where_perfect_play_draws():
-    match = play({0: 0}, WINS)
-    assert (match.side, match.value) == (0, 0)
-    assert match.kept == 1
 
 
 def test_kept_games_are_counted_with_their_interval():

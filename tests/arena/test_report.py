@@ -1,11 +1,12 @@
 import dataclasses
+import itertools
 
 import jax
 import numpy as np
 import pytest
+from arena.engine import Engine
 
 from azjax import arena, games, players
-from azjax.games.host import legal_actions
 from azjax.players import NetworkPlayer, TrainedPlayer
 
 GAME = games.make("tic_tac_toe")
@@ -21,27 +22,10 @@ class Bad(TrainedPlayer):
         return NetworkPlayer(GAME, known.network, known.variables)
 
 
-class SmallNumbers:
-    """A perfect opponent for tests: it plays the smallest legal action, and its values
-    say that the first player wins."""
-
-    def start_session(self, game, seed):
-        self.game = game
-        return self
-
-    def choose(self, state, moves):
-        return players.MoveDecision(legal_actions(self.game, state)[0], value=1.0)
-
-    def close(self):
-        pass
-
-
 @pytest.fixture(scope="module")
 def player():
     known = players.load_run("pretrained", GAME)
-    fields = {
-        field.name: getattr(known, field.name) for field in dataclasses.fields(known)
-    }
+    fields = {name: getattr(known, name) for name in known.__dataclass_fields__}
     bad = jax.tree.map(lambda leaf: -np.asarray(leaf), known.variables)
     return Bad(**fields | {"variables": bad})
 
@@ -50,9 +34,7 @@ def evaluate(player, positions):
     """Returns the report; reusing a key raises an error."""
     with jax.debug_key_reuse(True):
         return arena.evaluate(
-            player,
-            positions,
-            jax.random.key(0),
+            *(player, positions, jax.random.key(0)),
             simulations=SIMULATIONS,
             num_games=20,
         )
@@ -60,8 +42,9 @@ def evaluate(player, positions):
 
 @pytest.fixture(scope="module")
 def report(player):
+    first_wins = Engine(lambda moves: 1.0)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(arena.report, "perfect_player", lambda game: SmallNumbers())
+        patch.setattr(arena.report, "perfect_player", lambda game: first_wins)
         return evaluate(player, arena.shipped(GAME).subset(600))
 
 
@@ -75,19 +58,14 @@ def test_the_network_and_the_search_are_graded_on_all_positions(report):
         assert (0.2 < content["mean"] <= 1) if name == "network" else rates == [0]
 
 
-def test_network_and_search_play_random_and_the_untrained_network(report):
-    assert set(report.matches) == {
-        (player, opponent)
-        for player in ("network", "search")
-        for opponent in ("random", "first")
-    }
+def test_network_and_search_play_random_the_untrained_network_and_perfect_play(report):
+    opponents = ("random", "first")
+    pairs = itertools.product(("network", "search"), opponents)
+    assert set(report.matches) == set(pairs)
     assert all(result.total.games == 20 for result in report.matches.values())
-    for opponent in ("random", "first"):
+    for opponent in opponents:
         assert report.matches["search", opponent].total.score > 0.7
         assert report.matches["network", opponent].total.score < 0.7
-
-
-def test_network_and_search_meet_the_perfect_player(report):
     assert set(report.perfect) == {"network", "search"}
     assert all(match.total.games == 10 for match in report.perfect.values())
     # A player that moves first and knows the game beats one that counts up.

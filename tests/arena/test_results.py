@@ -38,14 +38,9 @@ def test_results_are_counted_by_color_and_by_opening():
     assert match.total == arena.WinDrawLoss(1, 1, 2)
     assert match.pair_points.tolist() == [1.5, 0]
     assert match.by_opening == arena.WinDrawLoss(1, 0, 1)
-
-
-def test_an_opening_that_both_players_win_once_is_shared():
+    # An opening that both players win once is shared.
     match = result([[0]] * 8, [1, -1, -1, 1, 0, 0, 1, 0])
     assert match.by_opening == arena.WinDrawLoss(1, 3, 0)
-
-
-def test_repeated_is_the_fraction_of_repeated_games():
     match = result([[0, 1], [0, 1], [0, -1], [0, 1]], [1, 1, 1, 1])
     assert match.repeated == 0.5
 
@@ -59,21 +54,13 @@ def test_forfeits_belong_to_the_loser_and_a_resignation_is_none():
     assert flags == [False, True]
 
 
-def test_game_records_name_the_players_in_order():
+def test_game_records_name_the_players_in_order_and_have_the_known_values():
     match = result([[0, 1, -1], [0, 2, 3]], [1, 1], opening_moves=1)
     first, second = match.game_records(("me", "you"))
     assert first == (("me", "you"), [0, 1], 1, "", 1, ())
     assert second == (("you", "me"), [0, 2, 3], -1, "", 1, ())
-
-
-def test_game_records_have_the_known_values():
-    match = arena.MatchResult(
-        np.array([[0, 1, -1], [0, 2, 3]]),
-        np.array([1, 1]),
-        ("", ""),
-        0,
-        np.array([[np.nan] * 3, [np.nan, 0.5, -1]]),
-    )
+    values = np.array([[np.nan] * 3, [np.nan, 0.5, -1]])
+    match = dataclasses.replace(match, values=values)
     first, second = match.game_records(("me", "you"))
     assert first.values == ()
     assert second.values == (None, 0.5, -1)

@@ -88,13 +88,14 @@ def table_player(positions, actions) -> TablePlayer:
     return TablePlayer(table)
 
 
+def distinct(boards):
+    """Returns the number of different boards `[N, ...]`."""
+    return len(np.unique(boards.reshape(len(boards), -1), axis=0))
+
+
 def boards_of(positions) -> np.ndarray:
     """Returns `[N, 6, 7, 2]` float32: the discs of both players."""
     return np.asarray(jax.jit(jax.vmap(positions.game.observe))(positions.states))
-
-
-def as_bytes(array):
-    return [row.tobytes() for row in array]
 
 
 def read(tmp_path, *lines, game=GAME):
@@ -108,13 +109,8 @@ def read(tmp_path, *lines, game=GAME):
 
 def test_moves_are_played_from_the_initial_position(tmp_path):
     # Blank lines are skipped, and other columns ignored.
-    lines = [
-        "note,set," + HEADER,
-        "",
-        "x,start," + EMPTY_BOARD,
-        "y,one," + AFTER_CENTER,
-    ]
-    found = read(tmp_path, *lines, "")
+    lines = ["note,set," + HEADER, "", "x,start," + EMPTY_BOARD]
+    found = read(tmp_path, *lines, "y,one," + AFTER_CENTER, "")
     mine, theirs = marks(found.states)
     assert (mine.tolist(), theirs.tolist()) == ([0, 0], [0, 1 << 4])
     assert found.states.current_player.tolist() == [0, 1]
@@ -122,9 +118,7 @@ def test_moves_are_played_from_the_initial_position(tmp_path):
     # Values are NaN where illegal.
     expected = [[0] * 9, [0, -1, 0, -1, np.nan, -1, 0, -1, 0]]
     np.testing.assert_array_equal(found.action_values, expected)
-
-
-def test_without_a_set_column_there_is_one_group(tmp_path):
+    # Without a column of sets there is one group.
     assert read(tmp_path, HEADER, EMPTY_BOARD).groups.tolist() == ["all"]
 
 
@@ -196,9 +190,8 @@ def test_a_random_player_has_the_expected_mistake_rate(positions):
 
 def test_an_illegal_action_is_a_mistake(positions):
     rows = [0, np.flatnonzero(np.isnan(positions.action_values[:, 4]))[0]]
-    grade = arena.grade(
-        FixedPlayer(np.int32(4)), positions.take(rows), jax.random.key(0), 10
-    )
+    player, some = FixedPlayer(np.int32(4)), positions.take(rows)
+    grade = arena.grade(player, some, jax.random.key(0), 10)
     assert grade.is_mistake.tolist() == [False, True]
 
 
@@ -241,11 +234,10 @@ def test_mistakes_are_counted_by_group_and_groups_weigh_the_same(tmp_path):
 def test_the_interval_of_a_rate_is_wilsons_interval(successes, trials, low, high):
     interval = arena.wilson_interval(successes / trials, trials)
     np.testing.assert_allclose(interval, (low, high), atol=1e-4)
-
-
-def test_the_mean_interval_of_one_group_is_the_groups_interval():
-    grade = arena.Grade({"all": arena.MistakeRate(5, 50)}, np.zeros(50, bool))
-    np.testing.assert_allclose(grade.mean_interval, grade.groups["all"].interval)
+    # The interval of the mean of one group is that of the group.
+    rates = {"all": arena.MistakeRate(successes, trials)}
+    mean_interval = arena.Grade(rates, np.zeros(trials, bool)).mean_interval
+    np.testing.assert_allclose(mean_interval, interval, atol=1e-12)
 
 
 def test_the_interval_of_the_mean_covers_95_percent():
@@ -272,7 +264,7 @@ def test_a_subset_has_different_positions_of_every_group_with_their_values(
     assert dict(zip(groups, counts, strict=True)) == dict.fromkeys(STAGES, 100)
     legal = jax.jit(jax.vmap(connect_four.game.legal_action_mask))(subset.states)
     np.testing.assert_array_equal(~np.isnan(subset.action_values), legal)
-    assert len(set(as_bytes(boards_of(subset)))) == 500
+    assert distinct(boards_of(subset)) == 500
     # Other groups fill up for a small group.
     lines = ["a," + EMPTY_BOARD] + ["b," + AFTER_CENTER] * 9
     few = read(tmp_path, "set," + HEADER, *lines).subset(6)
@@ -295,48 +287,29 @@ def test_a_subset_larger_than_the_set_is_the_set(positions):
 # Positions shipped with azjax
 
 
-def test_all_unfinished_tic_tac_toe_positions_are_solved(positions):
-    assert len(positions) == 4520
+@pytest.mark.parametrize("changes", [{"name": "unknown"}, {"options": {"size": 8}}])
+def test_a_long_game_without_a_file_or_with_options_has_no_positions(changes):
+    assert arena.shipped(type("Other", (ConnectFour,), changes)()) is None
 
 
-def test_a_long_game_without_a_file_has_no_positions():
-    class Unknown(ConnectFour):
-        name = "unknown"
-
-    assert arena.shipped(Unknown()) is None
-
-
-def test_a_game_with_options_has_no_shipped_positions():
-    class Sized(ConnectFour):
-        options = {"size": 8}  # noqa: RUF012
-
-    assert arena.shipped(Sized()) is None
-
-
-def test_stages_of_connect_four_have_equal_numbers(connect_four):
+def test_connect_four_has_positions_of_each_stage_in_which_a_mistake_is_possible(
+    connect_four,
+):
     groups, counts = np.unique(connect_four.groups, return_counts=True)
     assert dict(zip(groups, counts, strict=True)) == dict.fromkeys(STAGES, 600)
-
-
-def test_a_stage_of_connect_four_is_a_range_of_discs(connect_four):
-    counts = boards_of(connect_four).sum(axis=(1, 2, 3))
+    boards = boards_of(connect_four)
+    discs = boards.sum(axis=(1, 2, 3))
     for stage, (low, high) in STAGES.items():
-        of_stage = counts[connect_four.groups == stage]
+        of_stage = discs[connect_four.groups == stage]
         assert low <= of_stage.min()
         assert of_stage.max() <= high
-
-
-def test_connect_four_positions_differ_even_when_mirrored(connect_four):
-    observations = boards_of(connect_four)
-    images = [
-        np.asarray(symmetry.observation(observations)).reshape(len(connect_four), -1)
-        for symmetry in connect_four.game.symmetries
-    ]
-    canonical = {min(rows) for rows in zip(*map(as_bytes, images), strict=True)}
+    # The positions differ even when mirrored.
+    symmetries = connect_four.game.symmetries
+    images = [np.asarray(symmetry.observation(boards)) for symmetry in symmetries]
+    canonical = {
+        min(image.tobytes() for image in of_one) for of_one in zip(*images, strict=True)
+    }
     assert len(canonical) == len(connect_four)
-
-
-def test_a_mistake_is_possible_in_every_connect_four_position(connect_four):
     values = connect_four.action_values
     assert (np.nanmin(values, axis=1) < np.nanmax(values, axis=1)).all()
 

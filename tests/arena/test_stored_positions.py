@@ -1,11 +1,12 @@
 import jax
 import numpy as np
 import pytest
+from data.game_rows import stored_rows
 from training.test_loop import config
 
 from azjax import games
 from azjax.arena import import_positions, read
-from azjax.data import read_games, stored_files, unpack_states
+from azjax.data import unpack_states
 from azjax.training.lanes import spread_lanes
 from azjax.training.stored_games import StoredGames
 
@@ -31,36 +32,23 @@ def stored(tmp_path_factory):
     return found, path
 
 
-def rows_of(directory):
-    [files] = stored_files([str(directory)], GAME)
-    [whole] = read_games(files, GAME)
-    return whole.rows
-
-
 def test_every_position_is_stored_as_a_game(stored):
     found, path = stored
     assert (found.games, found.positions) == (3, 3)
-    np.testing.assert_array_equal(rows_of(path / "stored").game, [0, 1, 2])
-
-
-def test_the_positions_are_those_of_the_files(stored):
-    _, path = stored
-    states = unpack_states(GAME, rows_of(path / "stored").state)
+    rows = stored_rows(path / "stored").rows
+    np.testing.assert_array_equal(rows.game, [0, 1, 2])
+    states = unpack_states(GAME, rows.state)
     solved = read(GAME, path / "first.csv").states
     first = jax.tree.map(lambda leaf: leaf[:2], states)
     jax.tree.map(np.testing.assert_array_equal, first, solved)
 
 
-def test_the_policy_target_is_uniform_over_the_best_moves(stored):
-    rows = rows_of(stored[1] / "stored")
+def test_the_targets_are_the_best_moves_and_the_solved_results(stored):
+    rows = stored_rows(stored[1] / "stored").rows
     np.testing.assert_array_equal(rows.policy_counts, [4, 1, 4])
     np.testing.assert_array_equal(rows.policy_actions, [0, 2, 6, 8, 2, 2, 3, 5, 7])
     expected = np.repeat([0.25, 1, 0.25], [4, 1, 4])
     np.testing.assert_array_equal(rows.policy_probabilities, expected)
-
-
-def test_value_and_reward_are_the_solved_result(stored):
-    rows = rows_of(stored[1] / "stored")
     np.testing.assert_array_equal(rows.value, [0, 1, -1])
     np.testing.assert_array_equal(rows.reward, [0, 1, -1])
     np.testing.assert_array_equal(rows.draw_probability, [1, 0, 0])
@@ -82,10 +70,7 @@ def test_a_run_learns_the_solved_results(stored):
     ("line", "message"),
     [
         ("5,0,-1,0,-1,0,-1,0,-1,0", "bad.csv, line 2: q4 has a value, but the action"),
-        (
-            "1425,,,0,,,0,-1,-1,-1",
-            "bad.csv, position 1: action 3 ends the game",
-        ),
+        ("1425,,,0,,,0,-1,-1,-1", "bad.csv, position 1: action 3 ends the game"),
     ],
 )
 def test_nothing_is_written_after_an_error(line, message, stored, tmp_path):

@@ -1,13 +1,14 @@
 import numpy as np
 import pytest
+from arena.engine import Engine
+from data.game_rows import stored_rows
 
 from azjax import games
 from azjax.arena.teaching import make_teacher
-from azjax.data import import_games, read_games, stored_files
+from azjax.data import import_games
 from azjax.games import GameRecord
 from azjax.games.host import legal_actions
 from azjax.players import ForfeitError
-from azjax.players.session import MoveDecision
 
 pytest.importorskip("pyarrow")
 GAME = games.make("tic_tac_toe")
@@ -21,34 +22,24 @@ RECORDS = [
 ]
 
 
-class Teacher:
-    """Chooses the last legal move; values are those of `value_of`, for the player to
-    move."""
+class Teacher(Engine):
+    """Chooses the last legal move; values are those of `value_of` a number of moves."""
 
     def __init__(self, value_of, policy_of=None):
-        self.value_of, self.policy_of = value_of, policy_of
-        self.asked, self.closed = [], 0
-
-    def start_session(self, game, seed):
-        return self
+        super().__init__(lambda moves: value_of(len(moves)))
+        self.policy_of = policy_of
 
     def choose(self, state, moves):
-        self.asked.append(list(moves))
         policy = self.policy_of and self.policy_of(state)
         action = legal_actions(GAME, state)[-1]
-        return MoveDecision(action, policy, self.value_of(len(moves)))
-
-    def close(self):
-        self.closed += 1
+        return super().choose(state, moves)._replace(action=action, policy=policy)
 
 
 def taught(directory, player, records=RECORDS):
     path = directory / "games.jsonl"
     path.write_text(GAME.record_format.write(GAME, records))
     import_games([path], directory / "stored", teacher=make_teacher(player))
-    [files] = stored_files([str(directory / "stored")], GAME)
-    [found] = read_games(files, GAME)
-    return found.rows
+    return stored_rows(directory / "stored").rows
 
 
 @pytest.fixture(scope="module")
@@ -59,12 +50,12 @@ def stored(tmp_path_factory):
 
 def test_the_teacher_sees_the_positions_that_are_stored(stored):
     _, player = stored
-    assert player.asked == [
+    assert player.shown == [
         *(WON[:count] for count in range(5)),
         *(DRAWN[:count] for count in range(6, 9)),
         *([4, 0, 1][:count] for count in range(4)),
     ]
-    assert player.closed == 3
+    assert player.num_closed == 3
 
 
 def test_the_targets_are_the_moves_of_the_teacher(stored):
@@ -106,7 +97,7 @@ def test_a_teacher_without_evaluations_is_refused_and_nothing_is_written(tmp_pat
     with pytest.raises(ValueError, match="it gives no evaluation"):
         taught(tmp_path, player)
     assert [path.name for path in tmp_path.iterdir()] == ["games.jsonl"]
-    assert player.closed == 1
+    assert player.num_closed == 1
 
 
 def test_a_teacher_that_fails_is_named(tmp_path):

@@ -1,6 +1,7 @@
 import jax
 import numpy as np
 import pytest
+from arena import engine
 
 from azjax import arena, games, players
 
@@ -9,7 +10,7 @@ KEY = jax.random.key(0)
 NAMES = ("random", "network:pretrained", "engine")
 
 
-class Engine:
+class Engine(engine.Engine):
     """An external player that fails at its first move or does not start."""
 
     starts = True
@@ -21,9 +22,6 @@ class Engine:
 
     def choose(self, state, moves):
         raise players.ForfeitError("the engine died")
-
-    def close(self):
-        pass
 
 
 def load(names):
@@ -41,10 +39,7 @@ def calls():
 @pytest.fixture(scope="module")
 def tournament(calls):
     return arena.play_tournament(
-        GAME,
-        load(NAMES),
-        KEY,
-        20,
+        *(GAME, load(NAMES), KEY, 20),
         opening_moves=2,
         on_games=calls.append,
         on_match=lambda *match: calls.append(match[:2]),
@@ -78,16 +73,13 @@ def test_results_can_be_read_from_both_sides(tournament):
     assert total.games == 40
 
 
-def test_stronger_players_have_higher_ratings(tournament):
+def test_stronger_players_have_higher_ratings_and_an_anchor_its_own(tournament):
     ratings = tournament.ratings()
     assert ratings.elo[1] > ratings.elo[0] > ratings.elo[2]
     assert ratings.elo.sum() == pytest.approx(0)
-
-
-def test_an_anchor_has_its_rating(tournament):
-    ratings = tournament.ratings(("random", 1000.0))
-    assert ratings.elo[0] == ratings.low[0] == ratings.high[0] == 1000
-    differences = ratings.elo - tournament.ratings().elo
+    anchored = tournament.ratings(("random", 1000.0))
+    assert anchored.elo[0] == anchored.low[0] == anchored.high[0] == 1000
+    differences = anchored.elo - ratings.elo
     np.testing.assert_allclose(differences, differences[0])
 
 
@@ -116,9 +108,8 @@ def test_invalid_tournament_arguments_are_refused(names, num_games, message):
 
 def test_a_player_that_does_not_start_is_refused_before_any_game():
     calls = []
-    engine = Engine()
-    engine.starts = False
-    entrants = {"random": players.RandomPlayer(GAME), "engine": engine}
+    entrants = load(["random", "engine"])
+    entrants["engine"].starts = False
     with pytest.raises(ValueError, match="'engine' does not start: no such program"):
         arena.play_tournament(GAME, entrants, KEY, 2, on_games=calls.append)
     assert not calls

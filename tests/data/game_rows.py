@@ -6,7 +6,7 @@ import jax
 import numpy as np
 
 from azjax import games
-from azjax.data import Rows
+from azjax.data import Rows, read_games, stored_files
 from azjax.data.rows import pack_states
 from azjax.games.host import first_state, next_state
 
@@ -44,6 +44,13 @@ def rows_of(played) -> Rows:
             columns["policy_probabilities"] += [0.75, 0.25]
             columns["policy_values"] += [0.5, np.nan]
     return Rows(**{name: np.array(values) for name, values in columns.items()})
+
+
+def stored_rows(directory):
+    """Returns the games of a directory, which are read at once."""
+    [files] = stored_files([str(directory)], GAME)
+    [whole] = read_games(files, GAME)
+    return whole
 
 
 def rewrite_as_schema_1(path):

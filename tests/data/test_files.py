@@ -15,20 +15,13 @@ def ranges(directory):
     return [(file.first, file.last) for file in game_files(directory)]
 
 
-def test_a_missing_directory_has_no_files(tmp_path):
-    assert game_files(tmp_path / "missing") == []
-
-
-def test_files_are_ordered_by_iteration_and_others_are_left_out(directory):
-    (directory / "notes.parquet").write_bytes(b"")
-    (directory / file_name(13, 13, 0)).mkdir()
-    assert ranges(directory) == [(1, 4), (5, 6), (7, 12)]
-
-
-def test_files_after_a_checkpoint_and_unfinished_ones_are_dropped(directory):
+def test_files_are_ordered_by_iteration_and_dropped_after_a_checkpoint(directory):
+    assert game_files(directory / "missing") == []
     unfinished = directory / f".{file_name(13, 13, 0)}.4711"
     unfinished.write_bytes(b"")
     (directory / "notes.parquet").write_bytes(b"")
+    (directory / file_name(13, 13, 0)).mkdir()
+    assert ranges(directory) == [(1, 4), (5, 6), (7, 12)]
     drop_after(directory, 6)
     assert ranges(directory) == [(1, 4), (5, 6)]
     assert not unfinished.exists()

@@ -1,10 +1,11 @@
 import jax
 import numpy as np
 import pytest
+from data.game_rows import stored_rows
 from training.test_loop import config
 
 from azjax import games
-from azjax.data import GAMES, import_games, read_games, stored_files, unpack_states
+from azjax.data import GAMES, import_games, unpack_states
 from azjax.data.importing import GAMES_AT_ONCE
 from azjax.games import GameRecord
 from azjax.games.host import first_state, next_state
@@ -33,12 +34,6 @@ def write(path, records=RECORDS, game=GAME):
     return path
 
 
-def read_rows(directory):
-    [files] = stored_files([str(directory)], GAME)
-    [games_read] = read_games(files, GAME)
-    return games_read
-
-
 @pytest.fixture(scope="module")
 def imported(tmp_path_factory):
     path = tmp_path_factory.mktemp("files")
@@ -56,14 +51,14 @@ def test_games_with_a_result_are_stored(imported):
         "with another result than by the rules": 1,
         "without moves": 1,
     }
-    whole = read_rows(directory)
+    whole = stored_rows(directory)
     moves = np.split(whole.rows.move, whole.starts[1:])
     kept = [WON, [4, 0, 1], DRAWN[3:], [4, 0]]
     assert [list(part) for part in moves] == kept
 
 
 def test_a_row_has_the_position_the_move_and_the_result(imported):
-    rows = read_rows(imported[1]).rows
+    rows = stored_rows(imported[1]).rows
     states = unpack_states(GAME, rows.state)
     number = 0
     for moves, result, opening in ((WON, 1, 0), ([4, 0, 1], -1, 0), (DRAWN, 0, 3)):
@@ -88,11 +83,18 @@ def test_a_row_has_the_position_the_move_and_the_result(imported):
     assert np.isnan(rows.policy_values).all()
 
 
+def rows_with_values(path, moves, result, values, opening_moves=0):
+    """Returns the rows of a game with the values of its positions."""
+    record = GameRecord(
+        *(NAMES, moves, result, ""), opening_moves=opening_moves, values=values
+    )
+    import_games([write(path / "games.jsonl", [record])], path / "stored")
+    return stored_rows(path / "stored").rows
+
+
 def test_evaluations_are_values_and_show_bad_moves(tmp_path):
     values = [None, None, -0.25, -0.5, -0.4, None, 0.75, 0.0, 0.0]
-    record = GameRecord(NAMES, DRAWN, 0, "", opening_moves=2, values=values)
-    import_games([write(tmp_path / "games.jsonl", [record])], tmp_path / "stored")
-    rows = read_rows(tmp_path / "stored").rows
+    rows = rows_with_values(tmp_path, DRAWN, 0, values, opening_moves=2)
     # For player 0; where it is not known, the result.
     before = np.array([0.0, -0.25, -0.5, -0.4, 0.0, 0.75, 0.0])
     sign = np.array([1, -1, 1, -1, 1, -1, 1])
@@ -104,10 +106,7 @@ def test_evaluations_are_values_and_show_bad_moves(tmp_path):
 
 
 def test_a_bad_move_is_no_policy_target(tmp_path):
-    values = [0.0, 0.125, 0.375, 0.5, -0.5]
-    record = GameRecord(NAMES, WON, 1, "", values=values)
-    import_games([write(tmp_path / "games.jsonl", [record])], tmp_path / "stored")
-    rows = read_rows(tmp_path / "stored").rows
+    rows = rows_with_values(tmp_path, WON, 1, [0.0, 0.125, 0.375, 0.5, -0.5])
     np.testing.assert_allclose(rows.value, [1, 0, 0.125, -0.375, 0.5])
     np.testing.assert_allclose(rows.regret, [0, 0.125, 0, 0.125, 1])
     np.testing.assert_array_equal(rows.policy_counts, [1, 1, 1, 1, 0])
@@ -142,7 +141,7 @@ def test_games_of_several_files_and_batches_have_different_ids(tmp_path):
     found = import_games(paths, tmp_path / "stored")
     count = GAMES_AT_ONCE + 3
     assert (found.games, found.positions) == (count, 5 * count)
-    rows = read_rows(tmp_path / "stored").rows
+    rows = stored_rows(tmp_path / "stored").rows
     np.testing.assert_array_equal(np.unique(rows.game), np.arange(count))
 
 
@@ -167,17 +166,21 @@ def test_nothing_is_written_without_games_or_after_an_error(
 
 
 def test_games_of_one_game_are_stored(tmp_path):
-    paths = []
-    for size in (4, 3):
-        record = GameRecord(NAMES, [1], 1, "resigned")
-        path = tmp_path / f"{size}.jsonl"
-        paths.append(write(path, [record], games.make(f"hex:{size}")))
-    of_hex_3 = r"3.jsonl: game 1 is of hex:3, an earlier one of hex:4: "
-    with pytest.raises(ValueError, match=f"{of_hex_3}give the game, whose options"):
-        import_games(paths, tmp_path / "stored")
+    record = GameRecord(NAMES, [1], 1, "resigned")
+    of_hex_4, of_hex_3 = (
+        write(tmp_path / f"{size}.jsonl", [record], games.make(f"hex:{size}"))
+        for size in (4, 3)
+    )
     other = write(tmp_path / "games.jsonl")
-    with pytest.raises(ValueError, match=r"of hex:4: import each game to a directory"):
-        import_games([paths[0], other], tmp_path / "stored")
+    for path, message in (
+        (
+            of_hex_3,
+            "3.jsonl: game 1 is of hex:3, an earlier one of hex:4: give the game, whose",
+        ),
+        (other, "of hex:4: import each game to a directory"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            import_games([of_hex_4, path], tmp_path / "stored")
     assert not (tmp_path / "stored").exists()
 
 

@@ -24,13 +24,10 @@ def plies(first, last):
     rows = rows_of(GAMES)
     chosen = (rows.ply >= first) & (rows.ply < last)
     entries = np.repeat(chosen, rows.policy_counts)
-    of_entries = ("policy_actions", "policy_probabilities", "policy_values")
-    return Rows(
-        **{
-            name: value[entries if name in of_entries else chosen]
-            for name, value in rows._asdict().items()
-        }
+    columns = (
+        value[chosen if len(value) == len(chosen) else entries] for value in rows
     )
+    return Rows(*columns)
 
 
 def read(directory):

@@ -4,6 +4,7 @@ from typing import ClassVar
 import jax
 import numpy as np
 import pytest
+from arena.engine import Engine
 from flax import struct
 from players.engines import position
 
@@ -12,19 +13,6 @@ from azjax.games.host import legal_actions
 
 TIC_TAC_TOE = games.make("tic_tac_toe")
 after = functools.partial(position, TIC_TAC_TOE)
-
-
-class Engine:
-    """An external player that plays the first legal cell."""
-
-    def start_session(self, game, seed):
-        return self
-
-    def choose(self, state, moves):
-        return players.MoveDecision(int(TIC_TAC_TOE.legal_action_mask(state).argmax()))
-
-    def close(self):
-        pass
 
 
 def start_random(seed):
