@@ -3,13 +3,13 @@ import functools
 import jax
 import numpy as np
 import pytest
+from compiled_games import all_lines
 
 from azjax import games
 from azjax.arena import exhaustive
 
 GAME = games.make("tic_tac_toe")
-LINES = [(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8)]
-LINES += [(0, 4, 8), (2, 4, 6)]
+LINES = [[3 * row + column for row, column in line] for line in all_lines(3, 3, 3)]
 
 
 @pytest.fixture(scope="module")

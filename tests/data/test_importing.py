@@ -172,11 +172,9 @@ def test_games_of_one_game_are_stored(tmp_path):
         for size in (4, 3)
     )
     other = write(tmp_path / "games.jsonl")
+    of_two = "3.jsonl: game 1 is of hex:3, an earlier one of hex:4: give the game"
     for path, message in (
-        (
-            of_hex_3,
-            "3.jsonl: game 1 is of hex:3, an earlier one of hex:4: give the game, whose",
-        ),
+        (of_hex_3, of_two),
         (other, "of hex:4: import each game to a directory"),
     ):
         with pytest.raises(ValueError, match=message):

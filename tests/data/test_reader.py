@@ -24,10 +24,8 @@ def plies(first, last):
     rows = rows_of(GAMES)
     chosen = (rows.ply >= first) & (rows.ply < last)
     entries = np.repeat(chosen, rows.policy_counts)
-    columns = (
-        value[chosen if len(value) == len(chosen) else entries] for value in rows
-    )
-    return Rows(*columns)
+    by_length = {len(mask): mask for mask in (chosen, entries)}
+    return Rows(*(value[by_length[len(value)]] for value in rows))
 
 
 def read(directory):

@@ -14,7 +14,7 @@ def found(request, after, analyze):
     return analyze(player, states, init_carry(player, states))[1:]
 
 
-def test_branches_are_the_most_visited_nodes_with_their_parents(found):
+def test_branches_are_the_most_visited_nodes_of_the_tree_with_their_parents(found):
     analysis, tree = found
     branches = analysis.branches
     # A small tree is returned whole.
@@ -35,22 +35,14 @@ def test_branches_are_the_most_visited_nodes_with_their_parents(found):
         assert (branches.parents[game][rest] == -1).all()
         assert (branches.actions[game][rest] == -1).all()
         assert branches.parents[game, 0] == branches.actions[game, 0] == -1
-
-
-def test_branches_of_the_root_match_the_analysis(found):
-    analysis, _ = found
-    branches = analysis.branches
-    for game in range(len(MOVES)):
+        # Those of the root match the analysis.
         first = branches.parents[game] == 0
         actions = branches.actions[game][first]
         assert len(actions) > 1
-        for field, known in (
-            ("visits", analysis.visits),
-            ("priors", analysis.prior),
-            ("values", analysis.action_values),
-        ):
-            found = getattr(branches, field)[game][first]
-            np.testing.assert_allclose(found, known[game][actions], 1e-5, 1e-6)
+        of_root = analysis.visits, analysis.prior, analysis.action_values
+        for name, known in zip(("visits", "priors", "values"), of_root, strict=True):
+            numbers = getattr(branches, name)[game][first]
+            np.testing.assert_allclose(numbers, known[game][actions], 1e-5, 1e-6)
     won = branches.actions[2] == 2
     assert branches.values[2][won & (branches.parents[2] == 0)] == [1]
 

@@ -3,6 +3,7 @@ import functools
 import jax
 import numpy as np
 import pytest
+from compiled_games import all_lines
 
 from azjax import games
 from azjax.arena import play_match
@@ -11,24 +12,16 @@ from azjax.players.mcts import playout_results
 
 TIC_TAC_TOE = games.make("tic_tac_toe")
 CONNECT_FOUR = games.make("connect_four")
-LINES = [(0, 1, 2), (3, 4, 5), (6, 7, 8), (0, 3, 6), (1, 4, 7), (2, 5, 8)]
-LINES += [(0, 4, 8), (2, 4, 6)]
+LINES = [{3 * row + column for row, column in line} for line in all_lines(3, 3, 3)]
 NUM_GAMES = 4
-
-
-def repeated(state, number):
-    return jax.tree.map(lambda leaf: leaf.repeat(number, axis=0), state)
 
 
 def test_playout_results_match_known_random_play_for_the_player_to_move(after):
     # The first player wins 58.5%, the second 28.8%: 737/1260 and 121/420.
     expected, number = 737 / 1260 - 121 / 420, 20_000
     # In the last game the first player has the top row, and the second is to move.
-    states = jax.tree.map(
-        lambda first, lost: np.append(first.repeat(number, axis=0), lost, axis=0),
-        after([]),
-        after([0, 3, 1, 4, 2]),
-    )
+    states = after([], [0, 3, 1, 4, 2])
+    states = jax.tree.map(lambda leaf: leaf.repeat([number, 1], axis=0), states)
     play_out = jax.jit(lambda key, states: playout_results(TIC_TAC_TOE, key, states))
     *results, lost = play_out(jax.random.key(0), states).tolist()
     assert lost == -1
@@ -53,15 +46,9 @@ def chosen():
     return choice
 
 
-@pytest.fixture(scope="module")
-def first_choices(chosen, after):
-    """The choices in the first position with seeds 1, 1 and 2."""
-    states = repeated(after([]), NUM_GAMES)
-    return [chosen(states, seed) for seed in (1, 1, 2)]
-
-
-def test_the_seed_determines_the_choice_and_no_key_is_used_twice(first_choices):
-    first, again, other = (choice.policy for choice in first_choices)
+def test_the_seed_determines_the_choice_and_no_key_is_used_twice(chosen, after):
+    states = after(*[[]] * NUM_GAMES)
+    first, again, other = (chosen(states, seed).policy for seed in (1, 1, 2))
     np.testing.assert_array_equal(first, again)
     assert (first != other).any()
     assert (first != first[0]).any()  # the games of a batch differ
@@ -70,7 +57,7 @@ def test_the_seed_determines_the_choice_and_no_key_is_used_twice(first_choices):
 @functools.cache
 def value(moves):
     """Returns the result of perfect play for the player to move, by recursion."""
-    if any(set(line) <= set(moves[-1::-2]) for line in LINES):
+    if any(line <= set(moves[-1::-2]) for line in LINES):
         return -1
     legal = set(range(9)) - set(moves)
     return max((-value((*moves, move)) for move in legal), default=0)
@@ -81,7 +68,7 @@ def best_moves(moves):
     return [move for move in legal if -value((*moves, move)) == value(moves)]
 
 
-def test_it_wins_and_blocks(chosen, after, first_choices):
+def test_it_wins_and_blocks(chosen, after):
     # A line can be completed; it must be blocked; a fork wins.
     positions = [0, 3, 1, 4], [0, 4, 1], [0, 1]
     choice = chosen(after(*positions, []))
@@ -91,7 +78,7 @@ def test_it_wins_and_blocks(chosen, after, first_choices):
     assert choice.value[2] > 0.5
 
 
-def test_it_does_not_lose_tic_tac_toe_to_perfect_play(chosen, after, first_choices):
+def test_it_does_not_lose_tic_tac_toe_to_perfect_play(chosen, after):
     draw = np.random.default_rng(0).choice
     played = [(), (), (4,), (0,)]
     while played:

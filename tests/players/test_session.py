@@ -4,7 +4,6 @@ from typing import ClassVar
 import jax
 import numpy as np
 import pytest
-from arena.engine import Engine
 from flax import struct
 from players.engines import position
 
@@ -37,11 +36,6 @@ def test_the_seed_determines_the_moves_of_a_session():
         for session in map(start_random, (3, 3, 4))
     )
     assert first == again != other
-
-
-def test_an_external_player_starts_its_own_session():
-    engine = Engine()
-    assert players.start_session(engine, TIC_TAC_TOE, seed=0) is engine
 
 
 TACTIC = [0, 3, 1, 4]  # the first player has cells 0 and 1 and takes 2
@@ -80,15 +74,6 @@ def test_the_line_is_a_legal_sequence_of_moves(decisions):
     for count, action in enumerate(line):
         state = after(line[:count])
         assert action in legal_actions(TIC_TAC_TOE, state)
-
-
-def test_external_players_cannot_be_compiled(monkeypatch):
-    kinds = players.registry.PLAYER_KINDS
-    engine = players.registry.PlayerKind("engine", lambda spec, game: Engine())
-    monkeypatch.setitem(kinds, "engine", engine)
-    assert isinstance(players.load("engine"), players.ExternalPlayer)
-    with pytest.raises(ValueError, match="'engine' cannot be compiled"):
-        players.load_compiled("engine")
 
 
 @struct.dataclass
