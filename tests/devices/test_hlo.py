@@ -1,9 +1,8 @@
 """Parsing of compiled programs.
 
-`tpu_loop.hlo` has the form that the TPU compiler writes: a loop of 3 steps, whose
-number
-appears only in the condition, around a loop whose number of steps depends on data, and
-arrays in on-chip memory, S(1).
+`tpu_loop.hlo` has the form that the TPU compiler writes: a loop of 3 steps, a number
+only in the condition, around a loop whose number of steps depends on data, and arrays
+in on-chip memory, S(1).
 """
 
 import pathlib
@@ -22,52 +21,37 @@ def program():
     return read_program(path.read_text())
 
 
-def test_kernels_are_instructions_that_compute_or_move_data(program):
+def test_kernels_loops_collectives_and_functions_are_read(program):
     assert [kernel.name for kernel in program.kernels("body.1")] == [
         *("found.1", "put.1", "copy-start.1")
     ]
     assert list(program.kernels("main.1")) == []
-
-
-def test_the_number_of_steps_of_a_loop_is_read_from_its_condition(program):
+    # The number of steps of a loop is in its condition.
     outer, inner = program.instructions["loop.1"], program.instructions["loop.2"]
     assert program.trips(outer) == 3
     assert program.trips(inner) is None
     times = {kernel.name: number for kernel, number in program.executed()}
     assert times == {"found.1": 3, "put.1": 3, "copy-start.1": 3, "sum.1": 3}
-
-
-def test_collectives_are_counted_by_their_names(program):
     assert program.collectives() == {"all-reduce": 1}
-
-
-def test_an_instruction_has_the_functions_that_made_it(program):
     functions = program.instructions["put.1"].functions
     assert functions == ("inner.<locals>.step", "outer")
     assert program.instructions["found.1"].functions == ()
 
 
-@pytest.mark.parametrize(
-    ("kernel", "size"),
-    [
+def test_the_traffic_of_a_program_is_that_of_its_kernels_in_each_step(program):
+    sizes = {
         # 4 of the 100 numbers are read, by 4 indices; the result stays on the chip.
-        ("found.1", 4 * 4 + 4 * 4),
+        "found.1": 4 * 4 + 4 * 4,
         # The indices are read and 4 of the 100 numbers are written in place.
-        ("put.1", 4 * 4 + 4 * 4),
-        ("copy-start.1", 4 * 4),
+        "put.1": 4 * 4 + 4 * 4,
+        "copy-start.1": 4 * 4,
         # 100 numbers and a counter are read and written.
-        ("sum.1", 2 * (4 + 400)),
-    ],
-)
-def test_the_traffic_of_a_kernel_is_its_access_to_main_memory(program, kernel, size):
-    assert kernel_bytes(program, program.instructions[kernel]) == size
-
-
-def test_the_traffic_of_a_loop_is_counted_for_each_step(program):
+        "sum.1": 2 * (4 + 400),
+    }
+    for kernel, size in sizes.items():
+        assert kernel_bytes(program, program.instructions[kernel]) == size
     assert traffic(program) == 3 * (32 + 32 + 16 + 808)
-
-
-def test_a_loop_length_missing_in_the_program_can_be_given(program):
+    # The length of a loop that is missing in the program can be given.
     assert traffic(program, {"loop.2": 5}) == 3 * (32 + 32 + 16 + 5 * 808)
 
 

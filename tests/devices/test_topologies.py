@@ -9,58 +9,47 @@ from azjax.devices import CHIPS, compile_for, parse_device, topology_mesh
 from azjax.devices.topologies import target_config
 
 
-@pytest.mark.parametrize(
-    ("name", "chip", "shape"),
-    [
-        ("v5e:2x4", "v5e", "2x4"),
-        ("v4:2x2x2", "v4", "2x2x2"),
-        ("h100", "h100", "1"),
-        ("t4:8", "t4", "8"),
-    ],
-)
-def test_a_device_has_a_kind_and_a_size(name, chip, shape):
-    assert parse_device(name) == (CHIPS[chip], shape)
+def test_a_device_has_a_kind_and_a_size():
+    for name, chip, shape in (
+        *(("v5e:2x4", "v5e", "2x4"), ("v4:2x2x2", "v4", "2x2x2")),
+        *(("h100", "h100", "1"), ("t4:8", "t4", "8")),
+    ):
+        assert parse_device(name) == (CHIPS[chip], shape)
 
 
-@pytest.mark.parametrize(
-    ("name", "says"),
-    [
-        (
-            "",
-            "unknown device ''; known devices are v3, v4, v5e, v5p, v6e, h100, h200",
-        ),
-        ("tpu:2x4", "unknown device 'tpu:2x4'"),
-        ("v5e", "for example v5e:2x4: 'v5e'"),
-        ("v4:8", "for example v4:2x2x2: 'v4:8'"),
-        ("v5e:0x4", "for example v5e:2x4: 'v5e:0x4'"),
-        ("v5e:64x64", "a slice of at most 1024 chips"),
-        ("h100:0", "a number of GPUs from 1 to 8, for example h100:8: 'h100:0'"),
-        ("h100:", "a number of GPUs from 1 to 8"),
-        ("h100:9", "a number of GPUs from 1 to 8"),
-    ],
-)
-def test_a_wrong_device_is_refused_with_what_is_allowed(name, says):
-    with pytest.raises(ValueError, match=re.escape(says)):
-        topology_mesh(name)
+def test_a_wrong_device_is_refused_with_what_is_allowed():
+    for name, says in {
+        "": "unknown device ''; known devices are v3, v4, v5e, v5p, v6e, h100, h200",
+        "tpu:2x4": "unknown device 'tpu:2x4'",
+        "v5e": "for example v5e:2x4: 'v5e'",
+        "v4:8": "for example v4:2x2x2: 'v4:8'",
+        "v5e:0x4": "for example v5e:2x4: 'v5e:0x4'",
+        "v5e:64x64": "a slice of at most 1024 chips",
+        "h100:0": "a number of GPUs from 1 to 8, for example h100:8: 'h100:0'",
+        "h100:": "a number of GPUs from 1 to 8",
+        "h100:9": "a number of GPUs from 1 to 8",
+    }.items():
+        with pytest.raises(ValueError, match=re.escape(says)):
+            topology_mesh(name)
 
 
 @pytest.mark.parametrize(
     ("device", "raised", "says"),
     [
         (
-            "v5e:2x4",
-            RuntimeError("JAX TPU support not installed; cannot generate TPU topology"),
+            *(
+                "v5e:2x4",
+                RuntimeError("JAX TPU support not installed; cannot"),
+            ),
             "compiling for v5e:2x4 needs JAX's TPU support: pip install 'azjax[tpu]'",
         ),
         (
-            "h100",
-            NotImplementedError("topology not implemented for cuda"),
+            *("h100", NotImplementedError("topology not implemented for cuda")),
             "JAX's NVIDIA GPU support: pip install 'azjax[cuda]'",
         ),
         (
-            "v5e:3x3",
-            RuntimeError("INVALID_ARGUMENT: 3x3 is not divisible by 2x2x1\nmore"),
-            "unknown device 'v5e:3x3': 3x3 is not divisible by 2x2x1",
+            *("v5e:3x3", RuntimeError("INVALID_ARGUMENT: 3x3 is not divisible\nmore")),
+            "unknown device 'v5e:3x3': 3x3 is not divisible",
         ),
     ],
 )

@@ -93,8 +93,7 @@ def test_a_captured_piece_is_removed():
 def test_pieces_do_not_leave_the_board_at_its_sides(width):
     rows = ["O" * width, "." * width, "X" + "." * (width - 2) + "X", "." * width]
     game, state = position(" ".join(rows), 0)
-    last = "abcdefgh"[width - 1]
-    inner = "abcdefgh"[width - 2]
+    inner, last = "abcdefgh"[width - 2 : width]
     expected = {"a2a3", "a2b3", f"{last}2{last}3", f"{last}2{inner}3"}
     assert legal_texts(game, state) == expected
 
@@ -102,10 +101,10 @@ def test_pieces_do_not_leave_the_board_at_its_sides(width):
 @pytest.mark.parametrize(
     ("rows", "player", "move", "rewards"),
     [
-        pytest.param("..O. .X.. .O.. ..X.", 0, "b3b4", [1, -1], id="last row"),
-        pytest.param("..O. .X.. .O.. ..X.", 1, "b2b1", [-1, 1], id="first row"),
-        pytest.param(".... ..O. .X.. ....", 0, "b2xc3", [1, -1], id="last piece"),
-        pytest.param("O... ..O. .X.. ....", 0, "b2c3", [0, 0], id="another piece"),
+        ("..O. .X.. .O.. ..X.", 0, "b3b4", [1, -1]),  # the last row
+        ("..O. .X.. .O.. ..X.", 1, "b2b1", [-1, 1]),  # the first row
+        (".... ..O. .X.. ....", 0, "b2xc3", [1, -1]),  # the last piece
+        ("O... ..O. .X.. ....", 0, "b2c3", [0, 0]),
     ],
 )
 def test_reaching_the_last_row_or_capturing_all_wins(rows, player, move, rewards):

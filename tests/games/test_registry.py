@@ -30,10 +30,14 @@ def _sized(monkeypatch):
     monkeypatch.setattr(registry, "_GAMES", {**registry._GAMES, Sized.name: Sized})
 
 
-def test_make_returns_the_game_of_each_name():
+def test_games_are_made_by_name_and_their_options_listed_with_their_defaults():
     assert list(available()) == sorted(available())
     assert {"connect_four", "tic_tac_toe"} <= set(available())
     assert all(make(name).name == name for name in available())
+    assert make("sized") != make("tic_tac_toe")
+    options = game_options("sized")
+    assert list(options) == ["size", "komi", "label", "wrap"]
+    assert options["size"].default == 3
 
 
 @pytest.mark.parametrize(
@@ -72,62 +76,42 @@ def test_options_after_the_colon_are_the_keyword_arguments():
 def test_numpy_numbers_are_accepted_as_options():
     options = {"size": np.int64(5), "komi": np.float32(7.5), "wrap": np.bool_(True)}
     game = make("sized", **options)
-    assert game == make("sized:5,7.5,wrap=true")
+    assert game == make("sized:5,7.5,wrap=true") != make("sized:6,7.5,wrap=true")
     assert type(game.options["size"]) is int
 
 
-def test_the_options_of_a_game_are_listed_with_their_defaults():
-    options = game_options("sized")
-    assert list(options) == ["size", "komi", "label", "wrap"]
-    assert options["size"].default == 3
+def test_a_game_has_one_spelling():
+    for text, spec in {
+        "sized": "sized:size=3,komi=0.5",
+        "sized:5": "sized:size=5,komi=0.5",
+        "sized:komi=7.5,wrap=True": "sized:3,7.5,wrap=true",
+        "sized:5,komi=7.5": "sized:5,7.5",
+        "hex:5": "hex:size=5,swap=false",
+        "hex:swap=True": "hex:11,true",
+        "go:5": "go:size=5,max_moves=50",
+        "go:komi=6.5,max_moves=99": "go:9,6.5,max_moves=99",
+        "gomoku:9,width=9": "gomoku:9,9",
+        "chess:repetition=True": "chess:repetition=true",
+    }.items():
+        assert repr(make(spec)) == text
+        assert make(text) == make(spec)
 
 
-def test_games_with_other_options_differ():
-    assert make("sized:5") != make("sized:6")
-    assert make("sized") != make("tic_tac_toe")
-
-
-@pytest.mark.parametrize(
-    ("spec", "text"),
-    [
-        ("sized:size=3,komi=0.5", "sized"),
-        ("sized:size=5,komi=0.5", "sized:5"),
-        ("sized:3,7.5,wrap=true", "sized:komi=7.5,wrap=True"),
-        ("sized:5,7.5", "sized:5,komi=7.5"),
-        ("hex:size=5,swap=false", "hex:5"),
-        ("hex:11,true", "hex:swap=True"),
-        ("go:size=5,max_moves=50", "go:5"),
-        ("go:9,6.5,max_moves=99", "go:komi=6.5,max_moves=99"),
-        ("gomoku:9,9", "gomoku:9,width=9"),
-        ("chess:repetition=true", "chess:repetition=True"),
-    ],
-)
-def test_a_game_has_one_spelling(spec, text):
-    assert repr(make(spec)) == text
-    assert make(text) == make(spec)
-
-
-def test_a_name_is_registered_once():
+def test_a_name_is_registered_once_and_a_redefined_class_replaces_the_old_one():
     assert register(Sized) is Sized
     with pytest.raises(ValueError, match="'tic_tac_toe' is already registered"):
         register(type("Other", (TicTacToe,), {"name": "tic_tac_toe"}))
-
-
-def test_a_redefined_class_replaces_the_old_one():
     fields = {"__module__": Sized.__module__, "__qualname__": Sized.__qualname__}
     redefined = type("Sized", (Sized,), fields)
     assert register(redefined) is redefined
     assert type(make("sized")) is redefined
 
 
-@pytest.mark.parametrize(
-    ("spec", "title"),
-    [
-        ("tic_tac_toe", "Tic Tac Toe"),
-        ("go:9,komi=6.5", "Go (9, komi 6.5)"),
-        ("hex:5,swap=True", "Hex (5, swap)"),
-        ("go:5,positional_superko=False", "Go (5, no positional superko)"),
-    ],
-)
-def test_a_title_shows_the_options_of_a_game(spec, title):
-    assert game_title(spec) == title
+def test_a_title_shows_the_options_of_a_game():
+    for spec, title in {
+        "tic_tac_toe": "Tic Tac Toe",
+        "go:9,komi=6.5": "Go (9, komi 6.5)",
+        "hex:5,swap=True": "Hex (5, swap)",
+        "go:5,positional_superko=False": "Go (5, no positional superko)",
+    }.items():
+        assert game_title(spec) == title

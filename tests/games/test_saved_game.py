@@ -57,19 +57,11 @@ def test_a_saved_game_is_readable_text(tmp_path):
     moves = ["a3", "a2", "b3", "b2", "c3"]
     save(path, SavedGame("tic_tac_toe", ("human", "random"), "first wins", moves))
     assert path.read_text() == WHOLE
-
-
-def test_a_forfeit_is_saved(tmp_path, read):
-    path = tmp_path / "forfeit.txt"
+    # A forfeit.
     saved = SavedGame("tic_tac_toe", ("human", "gtp:x"), "first wins", ["b2"], True)
-    save(path, saved)
+    save(path, saved, overwrite=True)
     assert "first wins, the other side could not go on" in path.read_text()
     assert load(path, GAME) == (saved, [4])
-
-
-def test_control_characters_in_names_are_replaced(read):
-    saved, _ = read(WHOLE.replace("random", "ra\x1b]0;x\x07ndom"))
-    assert saved.players == ("human", "ra?]0;x?ndom")
 
 
 def test_a_file_is_not_overwritten_unless_asked(tmp_path):
@@ -85,6 +77,9 @@ def test_a_file_is_not_overwritten_unless_asked(tmp_path):
 
 
 def test_move_numbers_are_optional_and_other_lines_are_ignored(read):
+    """Control characters in names are replaced."""
+    saved, _ = read(WHOLE.replace("random", "ra\x1b]0;x\x07ndom"))
+    assert saved.players == ("human", "ra?]0;x?ndom")
     text = WHOLE.replace("1. ", "").replace("2. ", "\n\n")
     text = text.replace("result", "date: today: 5 o'clock\nresult")
     assert read(text)[1] == [0, 3, 1, 4, 2]
@@ -121,14 +116,11 @@ def test_a_damaged_file_is_refused_with_the_reason(read, tmp_path, old, new, say
     assert "\n" not in str(error.value)
 
 
-def test_a_file_cut_short_or_of_bytes_that_are_no_text_is_refused(read):
+def test_a_file_cut_short_huge_or_of_bytes_that_are_no_text_is_refused(read):
     short = [WHOLE[:length] for length in range(0, len(WHOLE), 7)]
     for content in *short, b"", b"\xff\xfe\x00", b"azjax game 1\n\xff\xff":
         with pytest.raises(ValueError, match=r"game\.txt"):
             read(content)
-
-
-def test_a_huge_file_is_refused(read):
     with pytest.raises(ValueError, match="is not a saved game"):
         read(WHOLE + " " * 1_000_001)
 

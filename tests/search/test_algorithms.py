@@ -76,21 +76,16 @@ summary_of = jax.jit(lambda tree: tree.summary())
 
 @CONFIGS
 @pytest.mark.parametrize("column", ["1", "7"])
-def test_search_finds_the_winning_move_and_blocks_an_immediate_loss(
+def test_search_wins_blocks_an_immediate_loss_and_finds_that_a_double_threat_loses(
     config, column, search
 ):
-    output = search(
-        config, CAN_WIN.replace("1", column), MUST_BLOCK.replace("1", column)
-    )
+    lines = [line.replace("1", column) for line in (CAN_WIN, MUST_BLOCK)]
+    output = search(config, *lines, IS_LOST)
     move = int(column) - 1
-    assert output.action.tolist() == [move, move]
+    assert output.action[:2].tolist() == [move, move]
+    assert value_of(output)[2] < -0.5
     value = summary_of(output.search_tree).qvalues[0, move]
     np.testing.assert_allclose(value, 1.0, rtol=1e-6)
-
-
-@CONFIGS
-def test_search_finds_that_a_double_threat_loses(config, search):
-    assert value_of(search(config, IS_LOST))[0] < -0.5
 
 
 @CONFIGS
@@ -114,8 +109,17 @@ def test_action_weights_of_illegal_moves_are_zero(config, search):
 
 
 @CONFIGS
-def test_after_the_end_there_is_neither_reward_nor_value(config, search):
+def test_the_reward_is_on_the_edge_to_the_end_and_nothing_is_after_it(config, search):
+    """The other edges have the reward 0 and the discount -1."""
     tree = search(config, CAN_WIN, value=0.6).search_tree
+    child = tree.children_index[0, 0, 0]
+    assert tree.embeddings.terminated[0, child]
+    assert tree.children_rewards[0, 0, 0] == 1
+    assert tree.children_discounts[0, 0, 0] == 0
+    visited = np.asarray(tree.children_visits[0, 0] > 0)[1:]
+    assert visited.any()
+    assert (tree.children_rewards[0, 0, 1:] == 0).all()
+    assert (tree.children_discounts[0, 0, 1:][visited] == -1).all()
     ended = np.asarray(tree.embeddings.terminated)
     assert (tree.node_visits[ended] > 1).any(), "nothing to see"
     assert (tree.children_index[ended] == tree.UNVISITED).all()
@@ -127,22 +131,6 @@ def test_after_the_end_there_is_neither_reward_nor_value(config, search):
         tree.children_discounts[ended],
     ):
         assert (numbers == 0).all()
-
-
-@CONFIGS
-def test_the_edge_to_a_terminated_position_has_the_reward_and_no_discount(
-    config, search
-):
-    """The other edges have the reward 0 and the discount -1."""
-    tree = search(config, CAN_WIN, value=0.6).search_tree
-    child = tree.children_index[0, 0, 0]
-    assert tree.embeddings.terminated[0, child]
-    assert tree.children_rewards[0, 0, 0] == 1
-    assert tree.children_discounts[0, 0, 0] == 0
-    visited = np.asarray(tree.children_visits[0, 0] > 0)[1:]
-    assert visited.any()
-    assert (tree.children_rewards[0, 0, 1:] == 0).all()
-    assert (tree.children_discounts[0, 0, 1:][visited] == -1).all()
 
 
 @CONFIGS
@@ -240,62 +228,35 @@ def test_the_improved_value_of_a_won_position_is_higher_than_of_a_lost_one(
     assert value[0] > value[1]
 
 
-@pytest.mark.parametrize(
-    ("setting", "message"),
-    [
-        (
-            {"max_num_considered_actions": 0},
-            "search.max_num_considered_actions must be an int from 1",
-        ),
-        (
-            {"value_scale": float("nan")},
-            "value_scale must be a finite number >= 0",
-        ),
-        (
-            {"tree_reuse_nodes": 1.5},
-            "search.tree_reuse_nodes must be an int from 0 .* 1.5",
-        ),
-        (
-            {"tree_reuse_nodes": 10**12},
-            "search.tree_reuse_nodes must be .* to 10000000: 10",
-        ),
-        ({"tree_reuse_nodes": True}, "search.tree_reuse_nodes must be an int"),
-        ({"use_solver": "yes"}, "search.use_solver must be True or False: 'yes'"),
-        ({"c_init": float("inf")}, "search.c_init must be a finite number >= 0: inf"),
-        ({"forced_playouts": -1.0}, "forced_playouts must be a finite number >= 0"),
-        ({"first_play_reduction": -1}, "first_play_reduction must be .* >= 0: -1"),
-        (
-            {"dirichlet_alpha": 0.0},
-            "dirichlet_alpha must be a finite number > 0",
-        ),
-        (
-            {"dirichlet_fraction": 1.5},
-            "search.dirichlet_fraction must be a number from 0 to 1",
-        ),
-    ],
-)
-def test_a_wrong_setting_is_refused(setting, message):
-    is_gumbel = {*setting} & {"max_num_considered_actions", "value_scale"}
-    kind = GumbelConfig if is_gumbel else AlphaZeroConfig
-    with pytest.raises(ValueError, match=message):
-        kind(**setting)
+def test_a_wrong_setting_is_refused():
+    for setting, value, message in (
+        ("max_num_considered_actions", 0, "must be an int from 1"),
+        ("value_scale", float("nan"), "must be a finite number >= 0"),
+        ("tree_reuse_nodes", 1.5, "must be an int from 0 .* 1.5"),
+        ("tree_reuse_nodes", 10**12, "must be .* to 10000000: 10"),
+        ("tree_reuse_nodes", True, "must be an int"),
+        ("use_solver", "yes", "must be True or False: 'yes'"),
+        ("c_init", float("inf"), "must be a finite number >= 0: inf"),
+        ("forced_playouts", -1.0, "must be a finite number >= 0"),
+        ("first_play_reduction", -1, "must be .* >= 0: -1"),
+        ("dirichlet_alpha", 0.0, "must be a finite number > 0"),
+        ("dirichlet_fraction", 1.5, "must be a number from 0 to 1"),
+    ):
+        is_gumbel = setting in ("max_num_considered_actions", "value_scale")
+        kind = GumbelConfig if is_gumbel else AlphaZeroConfig
+        with pytest.raises(ValueError, match=rf"search\.{setting} {message}"):
+            kind(**{setting: value})
 
 
-def test_an_unknown_algorithm_is_refused():
-    with pytest.raises(ValueError, match="unknown search algorithm 'minimax'; known"):
-        SEARCHES.find("minimax")
-
-
-def test_settings_survive_json():
+def test_settings_survive_json_and_those_of_other_algorithms_are_refused():
     config = AlphaZeroConfig(c_init=2, tree_reuse_nodes=7)
     read = SearchConfig.from_json(json.loads(json.dumps(config.to_json())))
     assert read == config
     assert read.algorithm == "alphazero"
-
-
-def test_a_setting_of_another_algorithm_is_refused():
     with pytest.raises(ValueError, match=r"unknown setting search\.c_init"):
         SearchConfig.from_json({"algorithm": "gumbel", "c_init": 2.0}, "search.")
+    with pytest.raises(ValueError, match="unknown search algorithm 'minimax'; known"):
+        SEARCHES.find("minimax")
 
 
 def test_an_int_is_accepted_as_dirichlet_alpha(connect_four):

@@ -1,7 +1,6 @@
 """The estimated memory of a search, compared with the compiler's allocation."""
 
 import dataclasses
-import functools
 import re
 
 import jax
@@ -101,10 +100,7 @@ def test_the_memory_of_a_search_with_tree_reuse_is_estimated(name, config, reque
 
     def run(states):
         tree = empty_tree(
-            states,
-            game.num_actions,
-            config.num_nodes(32),
-            use_solver=config.use_solver,
+            states, game.num_actions, config.num_nodes(32), use_solver=config.use_solver
         )
 
         def move(carry, _):
@@ -126,27 +122,15 @@ def test_the_memory_of_a_search_with_tree_reuse_is_estimated(name, config, reque
     assert used.temp_size_in_bytes == is_close(estimated)
 
 
-@pytest.fixture(scope="module")
-def estimated():
-    """Returns a function that estimates the memory of searches of Connect Four."""
-    game = games.make("connect_four")
-    states = positions(game)
+def test_simulations_bounds_paths_and_reused_trees_are_counted():
+    states, nodes = positions(games.make("connect_four")), BATCH_SIZE * 65
 
-    @functools.cache
-    def of(num_simulations=64, max_depth=None, **settings):
+    def estimated(num_simulations=64, max_depth=None, **settings):
         return search_bytes(
             GumbelConfig(**settings), states, 7, num_simulations, max_depth=max_depth
         )
 
-    return of
-
-
-def test_twice_the_simulations_take_twice_the_memory(estimated):
     assert estimated(129) / estimated(64) == pytest.approx(2, rel=0.02)
-
-
-def test_bounds_paths_and_reused_trees_are_counted(estimated):
-    nodes = BATCH_SIZE * 65
     assert estimated(use_solver=True) - estimated() == 2 * 2 * nodes
     assert estimated(max_depth=64) > estimated(max_depth=8)
     assert estimated(tree_reuse_nodes=64) > 3.5 * estimated()

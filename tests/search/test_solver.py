@@ -9,13 +9,7 @@ import numpy as np
 import pytest
 
 from azjax.arena.exhaustive import solve
-from azjax.search import (
-    SEARCHES,
-    AlphaZeroConfig,
-    GumbelConfig,
-    ProvenTree,
-    empty_tree,
-)
+from azjax.search import SEARCHES, AlphaZeroConfig, GumbelConfig, ProvenTree, empty_tree
 from azjax.search.conversion import root_bounds
 from azjax.search.score_bounds import (
     ILLEGAL,
@@ -133,29 +127,19 @@ def test_an_unsearched_move_has_the_widest_bounds_and_an_illegal_one_the_lowest(
     assert np.iinfo(np.int16).min <= ILLEGAL
 
 
-@pytest.mark.parametrize(
-    ("lower", "upper", "value"),
-    [
-        (-WIN, WIN, None),
-        (0, WIN, None),
-        (-WIN, 0, None),
-        (3 - WIN, WIN - 1, None),
-        (0, 0, 0),
-        (WIN - 5, WIN, 1),
-        (WIN - 5, WIN - 5, 1),
-        (-WIN, 6 - WIN, -1),
-        (-WIN, -WIN, -1),
-    ],
-)
-def test_a_result_is_proven_when_the_bounds_exclude_the_others(lower, upper, value):
-    lower, upper = np.int16(lower), np.int16(upper)
-    assert is_proven(Bounds(lower, upper)) == (value is not None)
-    assert proven_value(Bounds(lower, upper)) == (value or 0)
+def test_a_result_is_proven_when_the_bounds_exclude_the_others():
+    for lower, upper, value in (
+        *((-WIN, WIN, None), (0, WIN, None), (-WIN, 0, None), (3 - WIN, WIN - 1, None)),
+        *((0, 0, 0), (WIN - 5, WIN, 1), (WIN - 5, WIN - 5, 1)),
+        *((-WIN, 6 - WIN, -1), (-WIN, -WIN, -1)),
+    ):
+        bounds = Bounds(np.int16(lower), np.int16(upper))
+        assert is_proven(bounds) == (value is not None)
+        assert proven_value(bounds) == (value or 0)
 
 
-@pytest.mark.parametrize(
-    ("lower", "upper", "best"),
-    [
+def test_the_best_moves_win_soonest_or_draw_or_lose_latest():
+    for lower, upper, best in (
         # The shorter of two wins, regardless of the other moves.
         ([WIN - 5, WIN - 3, 0, -WIN], [WIN, WIN, WIN, WIN], [1]),
         ([WIN - 3, WIN - 3, 0, -WIN], [WIN, WIN - 3, WIN, WIN], [0, 1]),
@@ -165,11 +149,9 @@ def test_a_result_is_proven_when_the_bounds_exclude_the_others(lower, upper, val
         ([2 - WIN, 4 - WIN, -WIN, ILLEGAL], [2 - WIN, 4 - WIN, 2 - WIN, ILLEGAL], [1]),
         # An illegal move is not the best one on a full board.
         ([ILLEGAL, -WIN, ILLEGAL, ILLEGAL], [ILLEGAL, WIN, ILLEGAL, ILLEGAL], [1]),
-    ],
-)
-def test_the_best_moves_win_soonest_or_draw_or_lose_latest(lower, upper, best):
-    found = jax.jit(best_moves)(Bounds(np.int16([lower]), np.int16([upper])))[0]
-    np.testing.assert_array_equal(np.flatnonzero(found), best)
+    ):
+        found = jax.jit(best_moves)(Bounds(np.int16([lower]), np.int16([upper])))[0]
+        np.testing.assert_array_equal(np.flatnonzero(found), best)
 
 
 # Searches
@@ -360,9 +342,10 @@ def in_batches(function, *arrays):
 
 @pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["gumbel", "alphazero"])
-def test_a_refuted_move_gets_no_visits_while_others_remain(
+def test_proofs_are_kept_and_a_refuted_move_gets_no_visits_while_others_remain(
     algorithm, tic_tac_toe, solution
 ):
+    """Bounds only become tighter."""
     states = select(solution, (solution.num_moves < 6) & ~solution.states.terminated)
     config = SEARCHES.find(algorithm)(use_solver=True)
     trees = [empty_tree(states, 9, 300, use_solver=True)]
@@ -370,6 +353,10 @@ def test_a_refuted_move_gets_no_visits_while_others_remain(
         output = tic_tac_toe.search(config, 100, states, tree=trees[-1])
         trees.append(output.search_tree.replace(extra_data=None))
     _, before, after = trees
+    used = before.node_visits > 0
+    assert (after.lower >= before.lower)[used].all()
+    assert (after.upper <= before.upper)[used].all()
+    assert (after.lower > before.lower)[used].any()
     was_refuted, _ = refuted(before)
     _, others_left = refuted(after)
     stays = was_refuted & others_left
@@ -393,22 +380,6 @@ def refuted(tree):
     loses = known & (tree.lower[game, np.maximum(tree.children_index, 0)] > 0)
     legal = tree.children_prior_logits > np.finfo(np.float32).min / 2
     return loses, (legal & ~loses).any(axis=-1, keepdims=True)
-
-
-@pytest.mark.slow
-def test_proofs_are_kept_between_searches(tic_tac_toe, solution):
-    """Bounds only become tighter."""
-    states = select(solution, (solution.num_moves < 6) & ~solution.states.terminated)
-    config = AlphaZeroConfig(use_solver=True)
-    tree = empty_tree(states, 9, 300, use_solver=True)
-    first = tic_tac_toe.search(config, 100, states, tree=tree).search_tree
-    second = tic_tac_toe.search(
-        config, 100, states, tree=first.replace(extra_data=None)
-    ).search_tree
-    used = first.node_visits > 0
-    assert (second.lower >= first.lower)[used].all()
-    assert (second.upper <= first.upper)[used].all()
-    assert (second.lower > first.lower)[used].any()
 
 
 # Connect Four

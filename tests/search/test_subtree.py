@@ -9,13 +9,7 @@ import mctx
 import numpy as np
 import pytest
 
-from azjax.search import (
-    AlphaZeroConfig,
-    GumbelConfig,
-    ProvenTree,
-    find,
-    subtree,
-)
+from azjax.search import AlphaZeroConfig, GumbelConfig, ProvenTree, find, subtree
 
 NUM_SIMULATIONS = 60
 GUMBEL = GumbelConfig(use_solver=True, tree_reuse_nodes=40)
@@ -331,9 +325,7 @@ def check_tree(tree, was_cut=None):
             * (tree.children_rewards + tree.children_discounts * tree.children_values)
         ).sum(axis=-1)
         np.testing.assert_allclose(
-            tree.node_values[whole],
-            total[whole] / tree.node_visits[whole],
-            atol=1e-5,
+            tree.node_values[whole], total[whole] / tree.node_visits[whole], atol=1e-5
         )
 
 

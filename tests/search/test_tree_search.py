@@ -152,10 +152,6 @@ def search_from(tree, **settings):
     return jax.eval_shape(lambda tree: run(tree=tree, **settings), tree)
 
 
-def test_a_starting_tree_with_room_is_accepted(trees):
-    assert search_from(trees[False], num_simulations=6) == trees[False]
-
-
 @pytest.mark.parametrize(
     ("proves", "settings", "message"),
     [
@@ -166,12 +162,15 @@ def test_a_starting_tree_with_room_is_accepted(trees):
         (True, {"use_solver": False}, "not be a ProvenTree when use_solver=False"),
     ],
 )
-def test_another_starting_tree_is_refused(proves, settings, message, trees):
+def test_a_starting_tree_of_another_kind_or_size_is_refused(
+    proves, settings, message, trees
+):
     with pytest.raises(ValueError, match=message):
         search_from(trees[proves], **{"num_simulations": 2, **settings})
 
 
-def test_a_starting_tree_with_other_actions_is_refused(trees):
+def test_a_starting_tree_with_room_and_the_same_actions_is_accepted(trees):
+    assert search_from(trees[False], num_simulations=6) == trees[False]
     child = jax.ShapeDtypeStruct((3, 7, 4), jnp.int32)
     with pytest.raises(ValueError, match=r"for 3 games with 4 actions.*\(3, 5\)"):
         search_from(trees[False].replace(children_index=child))
