@@ -144,13 +144,10 @@ def test_consecutive_forfeits_end_the_match_and_separate_ones_do_not():
     assert result.forfeits == (5, 0)
 
 
-def test_every_game_has_different_seeds():
+def test_every_game_has_different_seeds_and_the_same_key_gives_the_same_games():
     engines = Engine(), Engine()
     arena.play_match(GAME, *engines, KEY, 6, opening_moves=2)
-    assert len({seed for engine in engines for seed in engine.seeds}) == 12
-
-
-def test_the_same_key_gives_the_same_games():
+    assert len({seed for player in engines for seed in player.seeds}) == 12
     first, again = (
         arena.play_match(GAME, Engine(), RANDOM, KEY, 6, opening_moves=2)
         for _ in range(2)

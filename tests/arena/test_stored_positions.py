@@ -78,11 +78,3 @@ def test_nothing_is_written_after_an_error(line, message, stored, tmp_path):
     with pytest.raises(ValueError, match=message):
         import_positions([stored[1] / "first.csv", bad], tmp_path / "stored", GAME)
     assert list(tmp_path.iterdir()) == [bad]
-
-
-def test_a_directory_that_exists_is_kept(stored):
-    path = stored[1]
-    before = sorted((path / "stored" / "games").iterdir())
-    with pytest.raises(ValueError, match="stored exists: give a new directory"):
-        import_positions([path / "first.csv"], path / "stored", GAME)
-    assert sorted((path / "stored" / "games").iterdir()) == before

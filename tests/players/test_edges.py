@@ -91,17 +91,14 @@ def moves(searcher, after, analyze):
     return both
 
 
+def assert_equal(found, expected):
+    for leaves in zip(*map(jax.tree.leaves, (found, expected)), strict=True):
+        np.testing.assert_allclose(*leaves, rtol=1e-5, atol=1e-6)
+
+
 @pytest.fixture(scope="module")
 def reusing(moves, searcher):
     return moves(searcher)
-
-
-def assert_equal(found, expected):
-    jax.tree.map(
-        lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6),
-        found,
-        expected,
-    )
 
 
 def test_a_search_finds_what_it_finds_with_all_actions(reusing):

@@ -1,18 +1,19 @@
 """What players of GTP and of UCI engines have in common."""
 
 import gc
+import os
 import pathlib
 import shlex
+import signal
 import subprocess
 import sys
 import threading
-import time
 
 import pytest
 from players.engines import command, exists, position, started, wait_until
 
 from azjax import games, players
-from azjax.players import ForfeitError, GtpPlayer, ResignError, engine_process
+from azjax.players import ForfeitError, ResignError, engine_process
 
 PROTOCOLS = ["gtp", "uci"]
 GAMES = {"gtp": games.make("tic_tac_toe"), "uci": games.make("chess")}
@@ -148,23 +149,13 @@ def test_an_engine_that_does_not_start_forfeits(
         start(player, protocol)
 
 
-def test_a_program_that_does_not_speak_gtp_forfeits():
-    with pytest.raises(ForfeitError, match=r"^true died at 'protocol_version' .exit"):
-        start(GtpPlayer("true"), "gtp")
-
-
 def test_an_engine_that_is_killed_during_a_search_forfeits(make_player, log):
     session = start(make_player("uci", "hangs"), "uci")
-
-    def kill():
-        time.sleep(0.2)
-        subprocess.run(["kill", "-9", str(started(log)[0])], check=True)
-
-    thread = threading.Thread(target=kill)
-    thread.start()
+    killer = threading.Timer(0.2, lambda: os.kill(*started(log), signal.SIGKILL))
+    killer.start()
     with pytest.raises(ForfeitError, match=r"^Fake died at .* \(exit status -9\)"):
         choose(session, "uci")
-    thread.join()
+    killer.join()
 
 
 # The end of a process

@@ -26,16 +26,13 @@ def test_the_legal_move_with_the_highest_logit_is_chosen(trained, states):
     np.testing.assert_array_equal(choice.action, [4, 5, 5])
 
 
-def test_the_policy_is_the_softmax_over_legal_moves(trained, states):
-    player = preferring(trained, np.log([9.0, 1, 1, 1, 3, 1, 1, 1, 1]), [0.0, 0, 0])
-    choice = chosen(player, states)
+def test_the_policy_is_a_softmax_over_legal_moves_and_the_value_win_minus_loss(
+    trained, states
+):
+    logits = np.log([9.0, 1, 1, 1, 3, 1, 1, 1, 1]), np.log([0.5, 0.3, 0.2])
+    choice = chosen(preferring(trained, *logits), states)
     np.testing.assert_allclose(choice.policy[0] * 10, [0, 1, 1, 1, 3, 1, 1, 1, 1], 1e-5)
     np.testing.assert_allclose(choice.policy[1] * 7, [0, 1, 1, 1, 0, 1, 1, 1, 1], 1e-5)
-
-
-def test_the_value_is_win_minus_loss_probability(trained, states):
-    player = preferring(trained, [0.0] * 9, np.log([0.5, 0.3, 0.2]))
-    choice = chosen(player, states)
     np.testing.assert_allclose(choice.value, [0.3] * 3, rtol=1e-5)
     np.testing.assert_allclose(choice.draw, [0.3] * 3, rtol=1e-5)
 
