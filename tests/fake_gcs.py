@@ -13,6 +13,7 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from urllib.parse import parse_qs, unquote, urlsplit
 
 BUCKET = "bucket"
+JSON = {"Content-Type": "application/json"}
 
 
 class FakeGcs:
@@ -125,7 +126,7 @@ class _Handler(BaseHTTPRequestHandler):
         name = self._object(path)
         if name is None or not self.store.remove(name):
             return self._refuse(404, path)
-        self._send(204, b"")
+        self._send(204, b"", {})
 
     def _upload(self, query: dict[str, str], body: bytes) -> None:
         kind = query.get("uploadType")
@@ -221,19 +222,15 @@ class _Handler(BaseHTTPRequestHandler):
         return unquote(match[1]) if match else None
 
     def _answer(self, content: object) -> None:
-        headers = {"Content-Type": "application/json"}
-        self._send(200, json.dumps(content).encode(), headers)
+        self._send(200, json.dumps(content).encode(), JSON)
 
     def _refuse(self, code: int, message: str) -> None:
         content = {"error": {"code": code, "message": message}}
-        headers = {"Content-Type": "application/json"}
-        self._send(code, json.dumps(content).encode(), headers)
+        self._send(code, json.dumps(content).encode(), JSON)
 
-    def _send(
-        self, code: int, content: bytes, headers: dict[str, str] | None = None
-    ) -> None:
+    def _send(self, code: int, content: bytes, headers: dict[str, str]) -> None:
         self.send_response(code)
-        for name, value in (headers or {}).items():
+        for name, value in headers.items():
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(content)))
         self.end_headers()

@@ -168,12 +168,9 @@ class _Handler(BaseHTTPRequestHandler):
         paths = [file["path"] for file in json.loads(body)["files"]]
         modes = {"safetensors": self.hub.upload_mode}
         files = [
-            {
-                "path": path,
-                "uploadMode": modes.get(path.rpartition(".")[2], "regular"),
-                "shouldIgnore": False,
-            }
+            {"path": path, "uploadMode": mode, "shouldIgnore": False}
             for path in paths
+            for mode in [modes.get(path.rpartition(".")[2], "regular")]
         ]
         self._answer({"files": files})
 

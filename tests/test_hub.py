@@ -52,31 +52,25 @@ def test_another_push_is_another_commit(hub, tmp_path):
     assert pull(tmp_path, revision=sha(1))["player.bin"] == b"weights"
 
 
-def test_only_the_named_files_are_downloaded(hub, tmp_path):
+def test_only_the_named_files_are_downloaded_and_one_may_be_missing(hub, tmp_path):
     hub.repositories[NAME] = Repository()
     hub.repositories[NAME].commit(FILES | {"model.pkl": b"", "../x": b""})
     assert pull(tmp_path) == FILES
     names = {line.rpartition("/")[2] for line in hub.requests if "/resolve/" in line}
     assert names == set(FILES)
+    push("ann/other", files={"player.bin": b"weights"})
+    assert pull(tmp_path, "ann/other") == {"player.bin": b"weights"}
 
 
-def test_an_optional_file_may_be_missing(hub, tmp_path):
-    push(files={"player.bin": b"weights"})
-    assert pull(tmp_path) == {"player.bin": b"weights"}
-
-
-def test_a_repository_with_other_content_is_not_changed(hub):
+def test_a_repository_with_other_content_or_a_public_one_is_not_changed(hub):
     for file in "model.pkl", "README.md":
         hub.repositories[NAME] = Repository()
         hub.repositories[NAME].commit({file: b"theirs"})
         assert_refused(f"has other content \\('{file}'\\) and no player", push)
         assert len(hub.repositories[NAME].commits) == 2
-
-
-def test_a_public_repository_does_not_become_a_private_one(hub):
-    push()
-    assert_refused("exists and is not private", push, private=True)
-    assert len(hub.repositories[NAME].commits) == 2
+    push("ann/other")
+    assert_refused("exists and is not private", push, "ann/other", private=True)
+    assert len(hub.repositories["ann/other"].commits) == 2
 
 
 @pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
@@ -113,7 +107,7 @@ def test_an_invalid_name_is_refused_before_any_request(hub, tmp_path):
     assert hub.requests == []
 
 
-def test_writing_needs_a_valid_token_and_reading_none(hub, tmp_path, monkeypatch):
+def test_writing_needs_permission_and_reading_no_token(hub, tmp_path, monkeypatch):
     with monkeypatch.context() as patch:
         patch.delenv("HF_TOKEN")
         assert_refused("needs a token to write: set HF_TOKEN, or log in", push)
@@ -122,15 +116,12 @@ def test_writing_needs_a_valid_token_and_reading_none(hub, tmp_path, monkeypatch
         assert_refused(f"does not allow this in the repository {NAME}", push)
         assert hub.repositories == {}
     push()
-    monkeypatch.delenv("HF_TOKEN")
-    assert pull(tmp_path) == FILES
-
-
-def test_no_permission_is_refused(hub):
     assert_refused("does not allow this .* rights to create", push, "bob/player")
     hub.repositories["bob/player"] = Repository()
     assert_refused("does not allow this .* write access", push, "bob/player")
     assert len(hub.repositories["bob/player"].commits) == 1
+    monkeypatch.delenv("HF_TOKEN")
+    assert pull(tmp_path) == FILES
 
 
 def test_a_missing_or_private_repository_is_named(hub, tmp_path, monkeypatch):
@@ -140,26 +131,21 @@ def test_a_missing_or_private_repository_is_named(hub, tmp_path, monkeypatch):
     assert_refused("or the token does not allow to read it", pull, tmp_path)
 
 
-def test_a_missing_revision_is_named(hub, tmp_path):
+def test_a_missing_revision_or_file_and_a_large_file_are_refused(hub, tmp_path):
     push()
     for revision in "v9", "../../x", "a" * 1000:
         assert_refused("has no revision", pull, tmp_path / "cache", revision=revision)
         assert not (tmp_path / "cache").exists()
-
-
-def test_a_repository_without_the_file_is_refused(hub, tmp_path):
-    hub.repositories[NAME] = Repository()
-    hub.repositories[NAME].commit({f"{n}.bin": b"" for n in range(9)})
+    hub.repositories["ann/x"] = Repository()
+    hub.repositories["ann/x"].commit({f"{n}.bin": b"" for n in range(9)})
     assert_refused(
         r"has no player.bin, .* files: '.gitattributes', '0.bin', '1.bin', \.\.\.$",
-        *(pull, tmp_path),
+        *(pull, tmp_path, "ann/x"),
     )
-
-
-def test_a_file_above_its_limit_is_not_downloaded(hub, tmp_path):
-    push(files=FILES | {"player.bin": bytes(101)})
-    assert_refused("has 101 bytes; at most 100 are loaded", pull, tmp_path)
-    assert not any("player.bin" in line for line in hub.requests)
+    push("ann/large", files=FILES | {"player.bin": bytes(101)})
+    match = "has 101 bytes; at most 100 are loaded"
+    assert_refused(match, pull, tmp_path, "ann/large")
+    assert not any("large" in x and "player.bin" in x for x in hub.requests)
 
 
 def test_a_hub_that_cannot_be_reached_is_named(hub, tmp_path, monkeypatch):

@@ -28,15 +28,9 @@ def test_the_settings_survive_json():
         ({"learner": {"uses": 1.0}}, "unknown setting learner.uses"),
         ({"learner": []}, "learner must be an object: "),
         ({"network": {"trunk": "dense"}}, "network.trunk must be an object: 'dense'"),
-        (
-            {"network": {"trunk": {"name": "tower"}}},
-            "unknown trunk 'tower'; known trunks are",
-        ),
+        ({"network": {"trunk": {"name": "tower"}}}, "'tower'; known trunks are"),
         ({"network": {"trunk": {"name": []}}}, "unknown trunk"),
-        (
-            {"network": {"trunk": {"name": "conv", "width": 3}}},
-            "unknown setting network.trunk.width",
-        ),
+        ({"network": {"trunk": {"name": "conv", "width": 3}}}, "network.trunk.width"),
         ({"self_play": {"num_simulations": [1, "2"]}}, "num_simulations has the wrong"),
         ({"self_play": {"num_games": 0}}, "self_play.num_games must be an int >= 1: 0"),
         ({"x" * 10**6: 1}, "unknown setting x{40}$"),

@@ -100,31 +100,7 @@ def test_a_variation_learns_through_train(name, tmp_path):
     check_learning(rows, has_occupied=False)
 
 
-@pytest.mark.parametrize(
-    ("args", "message"),
-    [
-        ([], "VARIATION is pure_z, soft_z, five_steps, .*, muon: ''"),
-        (["pure", "tic_tac_toe"], "VARIATION is pure_z, .*: 'pure'"),
-        (["pure_z"], "GAME is missing"),
-        (["pure_z", "--minutes", "1"], "GAME is missing"),
-    ],
-)
-def test_wrong_arguments_are_named(args, message):
-    with pytest.raises(ValueError, match=message):
-        NAMES["main"](args)
-
-
-@pytest.mark.parametrize(
-    ("options", "run_dir"),
-    [
-        ([], "runs/pure_z_go_5"),
-        (["--run-dir", "mine"], "mine"),
-        (["--run_dir=mine"], "mine"),
-    ],
-)
-def test_the_run_directory_is_named_after_variation_and_game(
-    options, run_dir, monkeypatch
-):
+def test_the_run_directory_is_named_after_variation_and_game(monkeypatch):
     configs = []
 
     def train(config, **arguments):
@@ -132,11 +108,21 @@ def test_the_run_directory_is_named_after_variation_and_game(
 
     monkeypatch.setitem(NAMES["main"].__globals__, "train", train)
     monkeypatch.setitem(NAMES["main"].__globals__, "show_run", lambda run: None)
-    NAMES["main"](["pure_z", "go:5", *options, "--iterations", "2"])
-    assert [config.run_dir for config in configs] == [run_dir]
+    for options in [], ["--run-dir", "mine"], ["--run_dir=mine"]:
+        NAMES["main"](["pure_z", "go:5", *options, "--iterations", "2"])
+    found = [config.run_dir for config in configs]
+    assert found == ["runs/pure_z_go_5", "mine", "mine"]
 
 
-def test_the_help_lists_the_variations(capsys):
+def test_the_help_lists_the_variations_and_wrong_arguments_are_named(capsys):
+    for args, message in (
+        ("", "VARIATION is pure_z, soft_z, five_steps, .*, muon: ''"),
+        ("pure tic_tac_toe", "VARIATION is pure_z, .*: 'pure'"),
+        ("pure_z", "GAME is missing"),
+        ("pure_z --minutes 1", "GAME is missing"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            NAMES["main"](args.split())
     NAMES["main"](["--help"])
     lines = capsys.readouterr().out.splitlines()
     assert "pure_z       Trains on the result of the game." in lines

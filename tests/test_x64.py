@@ -176,8 +176,7 @@ def test_a_root_in_float64_is_searched_in_float32(policy):
         states = first_states()
         root: Any = make_root(GAME, *evaluate(GAME, network, variables, states), states)
         root = root.replace(
-            prior_logits=root.prior_logits.astype(float),
-            value=root.value.astype(float),
+            prior_logits=root.prior_logits.astype(float), value=root.value.astype(float)
         )
         model = make_recurrent_fn(GAME, network)
         return policy(variables, jax.random.key(0), root, model, 4)
@@ -228,7 +227,7 @@ def test_self_play_has_the_same_types():
 
 
 @pytest.mark.slow
-def test_a_run_learns_with_64_bit_types(tmp_path):
+def test_runs_of_both_kinds_learn_with_64_bit_types(tmp_path):
     config = TrainConfig(
         game="tic_tac_toe",
         iterations=4,
@@ -242,16 +241,10 @@ def test_a_run_learns_with_64_bit_types(tmp_path):
         ),
         checkpoint=CheckpointConfig(every_minutes=0.0),
     )
-    with jax.enable_x64(True):
-        assert train(config).finished
-
-
-@pytest.mark.slow
-def test_a_q_learner_learns_with_64_bit_types(tmp_path):
-    config = QConfig(
+    q_config = QConfig(
         game="tic_tac_toe",
         iterations=2,
-        run_dir=str(tmp_path / "run"),
+        run_dir=str(tmp_path / "q"),
         network=QNetworkConfig(form="pair", separate=False, hidden=(8, 8)),
         learning="offline",
         games=8,
@@ -262,4 +255,5 @@ def test_a_q_learner_learns_with_64_bit_types(tmp_path):
         ),
     )
     with jax.enable_x64(True):
-        assert train_q(config).finished
+        assert train(config).finished
+        assert train_q(q_config).finished

@@ -207,13 +207,10 @@ def test_no_key_is_used_twice():
             jax.jit(reuse)(jax.random.key(0))
 
 
-def test_an_environment_can_be_a_static_argument():
+def test_an_environment_can_be_a_static_argument_and_wrong_ones_are_refused():
     assert VectorEnv(make("tic_tac_toe"), 2) == VectorEnv(make("tic_tac_toe"), 2)
     assert hash(VectorEnv(make("tic_tac_toe"), 2)) == hash(VectorEnv(TIC_TAC_TOE, 2))
     assert dataclasses.replace(VectorEnv(TIC_TAC_TOE, 2), num_envs=3).num_envs == 3
-
-
-def test_wrong_arguments_are_refused():
     for number in 0, -1, 2.0, True, "2":
         with pytest.raises(ValueError, match=f"envs must be an int >= 1: {number!r}"):
             VectorEnv(TIC_TAC_TOE, number)
@@ -228,11 +225,8 @@ def test_wrong_arguments_are_refused():
 @pytest.mark.parametrize(
     ("action", "found"),
     [
-        (0, "[] int32"),
-        ([0, 1, 2], "[3] int32"),
-        ([[0], [1]], "[2, 1] int32"),
-        ([0.0, 1.0], "[2] float32"),
-        ([True, False], "[2] bool"),
+        *((0, "[] int32"), ([0, 1, 2], "[3] int32"), ([[0], [1]], "[2, 1] int32")),
+        *(([0.0, 1.0], "[2] float32"), ([True, False], "[2] bool")),
     ],
 )
 def test_actions_of_another_shape_or_dtype_are_refused(action, found):

@@ -180,7 +180,7 @@ def test_a_swapped_stone_counts_for_player_1_and_its_first_cell_is_empty():
     np.testing.assert_array_equal(game.rewards(state), [-1, 1])
 
 
-def test_cells_are_named_from_the_top_left():
+def test_cells_are_named_from_the_top_left_and_other_texts_are_refused():
     game = compiled("hex:19,true")
     state = game.init()
     texts = {"a1": 0, "s1": 18, "a2": 19, "a19": 342, "s19": 360}
@@ -188,9 +188,6 @@ def test_cells_are_named_from_the_top_left():
         assert game.text_to_action(state, text) == action
         assert game.action_to_text(state, action) == text
     assert game.text_to_action(play(game, "c3"), " SWAP ") == 361
-
-
-def test_other_texts_and_numbers_are_refused():
     game = compiled("hex")
     for text in "l1", "a12", "t20", "a0", "1a", "pass", "swap", "":
         with pytest.raises(ValueError, match=f"'{text}' is no action .* a1 b1 .* k11"):
@@ -237,19 +234,12 @@ def test_the_half_turn_of_a_swapped_game_is_a_swapped_game():
     )
 
 
-def test_rows_are_indented_and_the_last_stone_is_in_brackets():
+def test_rows_are_indented_and_the_last_or_swapped_stone_is_in_brackets():
     game = compiled("hex:3,true")
-    state = play(game, "b1 c2 a3")
-    assert game.to_text(state, last_action=6).splitlines() == [
-        "  a  b  c",
-        "1 .  X  .",
-        " 2 .  .  O",
-        "  3[X] .  .",
+    drawn = game.to_text(play(game, "b1 c2 a3"), last_action=6)
+    assert drawn.splitlines() == [
+        *("  a  b  c", "1 .  X  .", " 2 .  .  O", "  3[X] .  .")
     ]
-
-
-def test_a_swap_marks_the_swapped_stone_and_its_probability_is_drawn():
-    game = compiled("hex:3,true")
     state = play(game, "b1 swap")
     assert game.last_cells(state, last_action=9) == ((1, 0),)
     assert "[O]" in game.to_text(state, last_action=9)

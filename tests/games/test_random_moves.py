@@ -55,9 +55,7 @@ def test_one_position_or_many_in_any_shape_have_an_action_each():
     masks = np.arange(6)[:, None] == np.arange(7)
     actions = random_actions(jax.random.key(0), masks.reshape(2, 3, 7))
     np.testing.assert_array_equal(actions, np.arange(6).reshape(2, 3))
-
-
-def test_without_a_legal_action_0_is_drawn():
+    # Without a legal action it is 0.
     assert draw(np.zeros(40, bool), 3).tolist() == [0, 0, 0]
 
 

@@ -122,13 +122,8 @@ def check_unused(tree, game, num_kept):
     for name in ("parents", "action_from_parent", "children_index"):
         assert (getattr(tree, name)[game, num_kept:] == -1).all(), name
     for name in (
-        "node_visits",
-        "raw_values",
-        "node_values",
-        "children_visits",
-        "children_prior_logits",
-        "children_values",
-        "children_rewards",
+        *("node_visits", "raw_values", "node_values", "children_visits"),
+        *("children_prior_logits", "children_values", "children_rewards"),
         "children_discounts",
     ):
         assert (getattr(tree, name)[game, num_kept:] == 0).all(), name
@@ -144,16 +139,14 @@ def check_unused(tree, game, num_kept):
         assert (getattr(tree, f"children_{name}")[game][children < 0] == 0).all(), name
 
 
-def test_the_subtree_of_the_root_is_the_tree(tree):
-    check_subtree(tree, [0] * BATCH_SIZE, NUM_NODES)
-
-
 @pytest.mark.parametrize("max_nodes", [NUM_NODES, 40, 7, 1])
 def test_the_most_visited_nodes_below_a_move_are_kept(searched, max_nodes):
     tree = searched.search_tree
     children = tree.children_index[games, 0, searched.action]
     assert (children > 0).all()
     kept = check_subtree(tree, children, max_nodes)
+    if max_nodes == NUM_NODES:  # that of the root is the tree
+        check_subtree(tree, [0] * BATCH_SIZE, NUM_NODES)
     if max_nodes <= 7:
         assert (kept.node_visits > 0).sum() > max_nodes, "nothing to cut"
 
@@ -217,20 +210,14 @@ def states_of(tree, node_index):
     )
 
 
-def test_a_node_is_found_by_its_position(tree):
+def test_a_node_is_found_by_its_position_in_its_games_tree(tree, tic_tac_toe, states):
     wanted = tree.children_index[games, 0].max(axis=1)
     np.testing.assert_array_equal(locate(tree, states_of(tree, wanted)), wanted)
     np.testing.assert_array_equal(locate(tree, states_of(tree, [0] * BATCH_SIZE)), 0)
-
-
-def test_a_position_of_another_games_tree_is_not_found(tree, states):
     others = jax.tree.map(lambda leaf: np.roll(leaf, 1, axis=0), states)
     # The empty board is below no root, and the games have different positions.
     found = np.asarray(locate(tree, others))
     np.testing.assert_array_equal(found[[1, 4]], -1)
-
-
-def test_no_position_is_found_in_an_empty_tree(tic_tac_toe, states):
     empty = start(tic_tac_toe, GUMBEL, states)
     zeros = jax.tree.map(np.zeros_like, states)
     for wanted in (states, zeros):
