@@ -31,12 +31,16 @@ TRACED = []
 
 @struct.dataclass
 class TablePlayer:
-    """Plays moves from a table, indexed by the marks on a tic-tac-toe board."""
+    """Plays moves from a table, indexed by the marks on a tic-tac-toe board.
+
+    It records the batch sizes of its traces.
+    """
 
     table: jax.Array  # [512, 512] int32, by marks of mover and opponent
 
     def choose(self, rng_key, states) -> Choice:
         del rng_key
+        TRACED.append(len(states.terminated))
         mine, theirs = marks(states)
         action = self.table[mine, theirs]
         return Choice(action, jax.nn.one_hot(action, 9), jnp.zeros(action.shape))
@@ -48,19 +52,6 @@ def marks(states) -> tuple[jax.Array, jax.Array]:
     observations = jax.vmap(GAME.observe)(states).astype(int)
     bits = observations.reshape(-1, 9, 2) << jnp.arange(9)[:, None]
     return bits[..., 0].sum(axis=1), bits[..., 1].sum(axis=1)
-
-
-@struct.dataclass
-class FixedPlayer:
-    """Always plays the same action; records the batch sizes of its traces."""
-
-    action: jax.Array
-
-    def choose(self, rng_key, states) -> Choice:
-        del rng_key
-        TRACED.append(len(states.terminated))
-        action = jnp.full(states.terminated.shape, self.action)
-        return Choice(action, jax.nn.one_hot(action, 9), jnp.zeros(action.shape))
 
 
 class WideTicTacToe(TicTacToe):
@@ -86,6 +77,10 @@ def table_player(positions, actions) -> TablePlayer:
     table = np.zeros((512, 512), np.int32)
     table[tuple(np.asarray(side) for side in marks(positions.states))] = actions
     return TablePlayer(table)
+
+
+def fixed_player(action) -> TablePlayer:
+    return TablePlayer(np.full((512, 512), action, np.int32))
 
 
 def distinct(boards):
@@ -190,7 +185,7 @@ def test_a_random_player_has_the_expected_mistake_rate(positions):
 
 def test_an_illegal_action_is_a_mistake(positions):
     rows = [0, np.flatnonzero(np.isnan(positions.action_values[:, 4]))[0]]
-    player, some = FixedPlayer(np.int32(4)), positions.take(rows)
+    player, some = fixed_player(4), positions.take(rows)
     grade = arena.grade(player, some, jax.random.key(0), 10)
     assert grade.is_mistake.tolist() == [False, True]
 
@@ -200,7 +195,7 @@ def test_new_weights_and_a_short_last_batch_are_not_compiled_again(positions):
     TRACED.clear()
     found = []
     for action in (0, 1):
-        player = FixedPlayer(np.int32(action))
+        player = fixed_player(action)
         found.append(arena.grade(player, some, jax.random.key(0), 9).is_mistake)
     assert TRACED == [9]
     assert (found[0] != found[1]).any()
@@ -219,11 +214,9 @@ def test_every_batch_has_its_own_key(positions):
 def test_mistakes_are_counted_by_group_and_groups_weigh_the_same(tmp_path):
     lines = ["a," + EMPTY_BOARD, *["b," + AFTER_CENTER] * 3]
     positions = read(tmp_path, "set," + HEADER, *lines)
-    grade = arena.grade(FixedPlayer(np.int32(1)), positions, jax.random.key(0), 10)
-    assert grade.groups == {
-        "a": arena.MistakeRate(0, 1),
-        "b": arena.MistakeRate(3, 3),
-    }
+    grade = arena.grade(fixed_player(1), positions, jax.random.key(0), 10)
+    rates = arena.MistakeRate(0, 1), arena.MistakeRate(3, 3)
+    assert grade.groups == dict(zip("ab", rates, strict=True))
     assert grade.mean == 0.5
 
 

@@ -2,13 +2,11 @@ import jax
 import numpy as np
 import pytest
 from data.game_rows import stored_rows
-from training.test_loop import config
+from data.test_importing import first_chunk
 
 from azjax import games
 from azjax.arena import import_positions, read
 from azjax.data import unpack_states
-from azjax.training.lanes import spread_lanes
-from azjax.training.stored_games import StoredGames
 
 pytest.importorskip("pyarrow")
 GAME = games.make("tic_tac_toe")
@@ -57,11 +55,7 @@ def test_the_targets_are_the_best_moves_and_the_solved_results(stored):
 
 
 def test_a_run_learns_the_solved_results(stored):
-    settings = config("unused", learn_from=(str(stored[1] / "stored"),))
-    lanes = spread_lanes(
-        settings.num_lanes, one_by_one=False, devices=jax.devices()[:1]
-    )
-    _, chunk, _ = StoredGames(settings, GAME, lanes).chunk(0)
+    _, chunk, _ = first_chunk(stored[1] / "stored")
     assert np.asarray(chunk.terminated).all()
     assert set(np.unique(chunk.reward)) == {-1, 0, 1}
 

@@ -115,22 +115,25 @@ def test_a_bad_move_is_no_policy_target(tmp_path):
     np.testing.assert_array_equal(rows.draw_probability, 0)
 
 
-def test_a_run_learns_from_resigned_and_agreed_games(imported):
-    settings = config(
-        "unused",
-        learn_from=(str(imported[1]),),
-        self_play=SelfPlayConfig(num_games=8, moves_per_chunk=16),
-        replay=ReplayConfig(capacity=512, min_window=256, min_positions=64),
-    )
+def first_chunk(directory, **changes):
+    """Returns the first chunk of a run that learns from stored games."""
+    settings = config("unused", learn_from=(str(directory),), **changes)
     lanes = spread_lanes(
         settings.num_lanes, one_by_one=False, devices=jax.devices()[:1]
     )
-    _, chunk, metrics = StoredGames(settings, GAME, lanes).chunk(0)
+    return StoredGames(settings, GAME, lanes).chunk(0)
+
+
+def test_a_run_learns_from_resigned_and_agreed_games(imported):
+    _, chunk, metrics = first_chunk(
+        imported[1],
+        self_play=SelfPlayConfig(num_games=8, moves_per_chunk=16),
+        replay=ReplayConfig(capacity=512, min_window=256, min_positions=64),
+    )
     ended = np.asarray(chunk.terminated)
-    won = np.asarray(chunk.reward)[ended]
     # Each of the 4 games, again and again.
     assert metrics["games"] == ended.sum() > 16
-    assert set(won) == {0, 1, -1}
+    assert set(np.asarray(chunk.reward)[ended]) == {0, 1, -1}
 
 
 def test_games_of_several_files_and_batches_have_different_ids(tmp_path):

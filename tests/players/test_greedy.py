@@ -3,11 +3,12 @@ import functools
 import jax
 import numpy as np
 import pytest
+from compiled_games import play
 from players.engines import position
 
 from azjax import games
 from azjax.arena.openings import suite
-from azjax.games.host import first_state, legal_actions, next_state, rewards
+from azjax.games.host import legal_actions, next_state, rewards
 from azjax.players import GreedyPlayer
 
 CONNECT_FOUR = games.make("connect_four")
@@ -89,9 +90,7 @@ def test_its_value_is_1_for_a_win_and_minus_1_for_a_lost_position(moves, value):
 def test_it_plays_a_game_of_many_actions():
     game = games.make("chess")
     # Fool's mate: 1. f3 e5 2. g4 and Qh4 mates.
-    state = first_state(game)
-    for text in ("f2f3", "e7e5", "g2g4"):
-        state = next_state(game, state, game.text_to_action(state, text))
+    state = play(game, "f2f3 e7e5 g2g4")
     choice = choose(game, jax.tree.map(lambda leaf: np.asarray(leaf)[None], state))
     mate = game.text_to_action(state, "d8h4")
     assert choice.action[0] == mate

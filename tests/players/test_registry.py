@@ -103,17 +103,13 @@ WHOLE = "must be a whole number"
         ("minimax:33", f"DEPTH {WHOLE} from 1 to 32 .*'33'"),
         ("minimax:deep", f"DEPTH {WHOLE} .*'deep'"),
         ("mcts:0", f"N {WHOLE} from 1 to 100000 .*'0'"),
-        ("mcts:1e3", f"N {WHOLE} .*'1e3'"),
         ("mcts:9?exploration=-1", "exploration must be a number from 0 .*'-1'"),
         ("mcts:9?tree_reuse_nodes=some", f"tree_reuse_nodes {WHOLE} .*'some'"),
         ("greedy?depth=2", "no setting 'depth'; it has none"),
         ("network:RUN?temperature=-1", "temperature must be a number from 0 .*'-1'"),
         ("network:RUN?temperature=nan", "temperature must be a number .*'nan'"),
         ("network:RUN?use_symmetries=2", "use_symmetries must be .*'2'"),
-        (
-            "network:RUN?simulations=2",
-            "no setting 'simulations'; its settings are temperature, use_symmetries",
-        ),
+        ("network:RUN?simulations=2", "its settings are temperature, use_symmetries"),
         (
             "alphazero:RUN?depth=2",
             "no setting 'depth'; its settings are simulations, algorithm, "
@@ -150,15 +146,14 @@ WHOLE = "must be a whole number"
         ("alphazero:RUN?c_init=much", "c_init must be a number from 0 .*'much'"),
         # Constants of another algorithm.
         *(
-            (f"alphazero:RUN?{text}=2", f"{text} is not a setting of .* alphazero")
-            for text in ("value_scale", "max_num_considered_actions")
-        ),
-        ("alphazero:RUN?rescale_values=false", "rescale_.* is not .* alphazero"),
-        *(
-            (
-                f"alphazero:RUN?algorithm=gumbel&{name}=1",
-                f"{name} is not a setting of .* gumbel",
+            (f"alphazero:RUN?{setting}", f"{setting[:9]}.* is not .* alphazero")
+            for setting in (
+                *("value_scale=2", "max_num_considered_actions=2"),
+                "rescale_values=false",
             )
+        ),
+        *(
+            (f"alphazero:RUN?algorithm=gumbel&{name}=1", f"{name} is not .* gumbel")
             for name in ("c_init", "c_base", "first_play_reduction")
         ),
     ],

@@ -46,8 +46,7 @@ def directory(trained, tmp_path):
 
 def change_config(directory, **changes):
     path = directory / "config.json"
-    config = json.loads(path.read_text()) | changes
-    path.write_text(json.dumps(config))
+    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
 
 
 def test_a_loaded_player_equals_the_saved_one(trained, directory):
@@ -134,18 +133,18 @@ def test_an_older_version_fortran_ordered_arrays_and_links_are_read(directory, t
     chex.assert_trees_all_equal(loaded.variables, trained.variables)
 
 
-def test_a_network_with_custom_modules_is_loaded_with_them(trained, tmp_path):
-    player = untrained_player(trained.config, Parts(trunk=FlatTrunk))
-    save_player(tmp_path, player)
-    loaded = load_player(tmp_path, Parts(trunk=FlatTrunk))
-    assert loaded.has_own_parts
-    chex.assert_trees_all_equal(loaded.variables, player.variables)
-
-
-def test_custom_modules_are_ignored_for_a_network_without_any(trained, directory):
-    loaded = load_player(directory, Parts(trunk=FlatTrunk))
-    assert not loaded.has_own_parts
-    chex.assert_trees_all_equal(loaded.variables, trained.variables)
+def test_custom_modules_are_used_by_networks_that_were_made_with_them(
+    trained, directory, tmp_path
+):
+    parts = Parts(trunk=FlatTrunk)
+    save_player(tmp_path / "own", untrained_player(trained.config, parts))
+    own = load_player(tmp_path / "own", parts)
+    assert own.has_own_parts
+    variables = untrained_player(trained.config, parts).variables
+    chex.assert_trees_all_equal(own.variables, variables)
+    without = load_player(directory, parts)
+    assert not without.has_own_parts
+    chex.assert_trees_all_equal(without.variables, trained.variables)
 
 
 def test_the_first_network_is_the_same_for_the_same_seed(trained):
