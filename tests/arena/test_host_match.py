@@ -62,23 +62,17 @@ def test_an_engine_plays_compiled_players_and_other_engines(opponent):
         assert rewards(GAME, state)[0] == ended.result
 
 
-def test_an_engine_gets_all_moves_from_the_initial_position():
-    player = Engine()
-    result = arena.play_match(GAME, player, RANDOM, KEY, 2, opening_moves=3)
-    games_seen = result.game_records(("engine", "random"))
-    for shown in player.shown:
-        assert any(ended.moves[: len(shown)] == shown for ended in games_seen)
-    assert min(map(len, player.shown)) == 3
-
-
-def test_values_of_external_players_are_those_for_player_0():
+def test_an_engine_gets_all_moves_and_its_values_are_recorded_for_player_0():
     # It expects to win; after some moves it does not say.
-    player = Engine(value=lambda moves: 0.5 if len(moves) < 4 else None)
-    result = arena.play_match(GAME, player, RANDOM, KEY, 2, opening_moves=1)
+    player = Engine(value=lambda moves: 0.5 if len(moves) < 5 else None)
+    result = arena.play_match(GAME, player, RANDOM, KEY, 2, opening_moves=3)
     first, second = result.game_records(("engine", "random"))
-    # After the moves after which the engine is to move; the first one is random.
-    assert first.values == (None, 0.5, *[None] * (len(first.moves) - 2))
-    assert second.values == (-0.5, None, -0.5, *[None] * (len(second.moves) - 3))
+    for shown in player.shown:
+        assert shown in (first.moves[: len(shown)], second.moves[: len(shown)])
+    assert min(map(len, player.shown)) == 3
+    # After the moves after which the engine is to move; the openings are random.
+    assert first.values == (*[None] * 3, 0.5, *[None] * (len(first.moves) - 4))
+    assert second.values == (*[None] * 2, -0.5, *[None] * (len(second.moves) - 3))
 
 
 @pytest.mark.parametrize(

@@ -58,17 +58,13 @@ def test_the_teacher_sees_the_positions_that_are_stored(stored):
     assert player.num_closed == 3
 
 
-def test_the_targets_are_the_moves_of_the_teacher(stored):
+def test_the_targets_are_the_moves_and_values_of_the_teacher(stored):
     rows, _ = stored
     np.testing.assert_array_equal(rows.policy_counts, 1)
     np.testing.assert_array_equal(rows.policy_probabilities, 1)
     last = [8, 8, 8, 8, 8, 5, 5, 3, 8, 8, 8]
     np.testing.assert_array_equal(rows.policy_actions, last)
     assert list(rows.move) == [*WON, *DRAWN[6:], 4, 0, 1]
-
-
-def test_the_values_are_those_of_the_teacher(stored):
-    rows, _ = stored
     counts = np.array([0, 1, 2, 3, 4, 6, 7, 8, 0, 1, 2])
     np.testing.assert_array_equal(rows.value, (counts + 1) / 16)
     # The value is lost, and that of the opponent after the move; a win and a draw end
@@ -92,21 +88,25 @@ def test_a_policy_of_the_teacher_is_the_target(tmp_path):
     np.testing.assert_allclose(rows.policy_probabilities[-5:], 0.2)
 
 
-def test_a_teacher_without_evaluations_is_refused_and_nothing_is_written(tmp_path):
-    player = Teacher(lambda count: None)
-    with pytest.raises(ValueError, match="it gives no evaluation"):
+def fail(count):
+    """Fails after two moves."""
+    if count == 2:
+        raise ForfeitError("stopped answering")
+    return 0.0
+
+
+@pytest.mark.parametrize(
+    ("value_of", "message"),
+    [
+        (lambda count: None, "it gives no evaluation"),
+        (fail, "failed at move 3 of a game of a against b: stopped answering"),
+    ],
+)
+def test_a_teacher_that_gives_no_evaluation_or_fails_is_refused_and_nothing_written(
+    tmp_path, value_of, message
+):
+    player = Teacher(value_of)
+    with pytest.raises(ValueError, match=message):
         taught(tmp_path, player)
     assert [path.name for path in tmp_path.iterdir()] == ["games.jsonl"]
     assert player.num_closed == 1
-
-
-def test_a_teacher_that_fails_is_named(tmp_path):
-    def fail(count):
-        if count == 2:
-            raise ForfeitError("stopped answering")
-        return 0.0
-
-    message = "failed at move 3 of a game of a against b: stopped answering"
-    with pytest.raises(ValueError, match=message):
-        taught(tmp_path, Teacher(fail))
-    assert [path.name for path in tmp_path.iterdir()] == ["games.jsonl"]

@@ -46,31 +46,25 @@ def tournament(calls):
     )
 
 
-def test_every_two_players_play_a_match(tournament, calls):
+def test_every_two_players_play_a_match_with_the_same_openings(tournament, calls):
     assert set(tournament.matches) == {(0, 1), (0, 2), (1, 2)}
     assert all(match.total.games == 20 for match in tournament.matches.values())
     matches = [entry for entry in calls if isinstance(entry, tuple)]
     assert matches == [(NAMES[0], NAMES[1]), (NAMES[0], NAMES[2]), NAMES[1:]]
     assert sum(entry for entry in calls if isinstance(entry, int)) == 60
-
-
-def test_all_matches_have_the_same_openings(tournament):
     first, *others = (match.moves[:, :2] for match in tournament.matches.values())
     for moves in others:
         np.testing.assert_array_equal(moves, first)
 
 
-def test_a_player_that_fails_loses_and_the_tournament_continues(tournament):
-    assert tournament.total(2) == arena.WinDrawLoss(0, 0, 40)
-    assert [tournament.forfeits(place) for place in range(3)] == [0, 0, 40]
-
-
-def test_results_can_be_read_from_both_sides(tournament):
+def test_results_can_be_read_from_both_sides_and_a_player_that_fails_loses(tournament):
     record = tournament.against(0, 1)
     assert tournament.against(1, 0) == record.reversed
     total = tournament.total(0)
     assert total == record + tournament.against(0, 2)
     assert total.games == 40
+    assert tournament.total(2) == arena.WinDrawLoss(0, 0, 40)
+    assert [tournament.forfeits(place) for place in range(3)] == [0, 0, 40]
 
 
 def test_stronger_players_have_higher_ratings_and_an_anchor_its_own(tournament):

@@ -83,15 +83,15 @@ def test_a_player_without_a_carry_chooses(kind, trained, states):
     assert carry is None
 
 
-def test_the_carry_is_passed_from_move_to_move(states):
+def test_the_carry_is_passed_from_move_to_move_and_init_carry_compiled_once(states):
+    traced = []
+
     @struct.dataclass
     class CountingPlayer:
         """Plays move n at its n-th call, from 0."""
 
-        def choose(self, rng_key, states):
-            raise NotImplementedError
-
         def init_carry(self, states):
+            traced.append(None)
             return jnp.zeros(states.terminated.shape, jnp.int32)
 
         def choose_with_carry(self, rng_key, states, carry):
@@ -99,24 +99,12 @@ def test_the_carry_is_passed_from_move_to_move(states):
             nothing = jnp.zeros((*carry.shape, 9))
             return Choice(carry, nothing, nothing[:, 0]), carry + 1
 
-    carry = init_carry(CountingPlayer(), states)
+    for _ in range(2):
+        carry = init_carry(CountingPlayer(), states)
+    assert len(traced) == 1
     for number in range(3):
         choice, carry = choose_with_carry(CountingPlayer(), KEY, states, carry)
         np.testing.assert_array_equal(choice.action, [number] * 3)
-
-
-def test_init_carry_is_compiled_once(states):
-    traced = []
-
-    @struct.dataclass
-    class RememberingPlayer:
-        def init_carry(self, states):
-            traced.append(None)
-            return jnp.zeros(states.terminated.shape)
-
-    for _ in range(2):
-        init_carry(RememberingPlayer(), states)
-    assert len(traced) == 1
 
 
 @pytest.mark.parametrize("in_session", [False, True])

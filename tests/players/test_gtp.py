@@ -64,13 +64,10 @@ def test_an_engine_that_passes_is_asked_to_capture_dead_stones(
     assert log.read_text().splitlines()[-len(received) :] == received
 
 
-def test_an_engine_can_resign_in_place_of_a_pass(make_player):
+def test_an_engine_can_resign_in_place_of_a_pass_or_refuse_a_game(make_player):
     session = make_player("gtp", "passes or resigns").start_session(GO, 0)
     with pytest.raises(ResignError):
         choose(session, [12], GO)
-
-
-def test_an_unsupported_game_is_refused(make_player):
     go = games.make("go:5,0.5")
     with pytest.raises(ValueError, match=r"Fake cannot play go:.*'boardsize 5' with"):
         make_player("gtp").start_session(go, 0)

@@ -86,17 +86,15 @@ def test_the_engine_receives_options_moves_and_limits(make_player, log):
     ]
 
 
-def test_an_engine_without_options_receives_none(make_player, log):
-    choose(make_player("uci", "plain").start_session(CHESS, 0))
-    assert received(log)[0] == "ucinewgame"
-    assert received(log)[-1] == "go nodes 10000"
-
-
-def test_a_button_is_pressed_and_threads_can_be_set(make_player, log):
+def test_buttons_and_threads_are_set_and_no_options_if_there_are_none(make_player, log):
     options = {"Clear Hash": "", "Threads": 2}
     choose(make_player("uci", "windows", options).start_session(CHESS, 0))
     expected = ["name Threads value 2", "name Clear Hash"]
     assert received(log)[:2] == [f"setoption {text}" for text in expected]
+    log.unlink()
+    choose(make_player("uci", "plain").start_session(CHESS, 0))
+    assert received(log)[0] == "ucinewgame"
+    assert received(log)[-1] == "go nodes 10000"
 
 
 @pytest.mark.parametrize(
