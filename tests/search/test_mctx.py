@@ -27,21 +27,7 @@ from azjax.search import (
 )
 
 NUM_ACTIONS = 5
-
-
-@pytest.mark.parametrize(
-    ("ours", "theirs"),
-    [
-        (gumbel_muzero_policy, mctx.gumbel_muzero_policy),
-        (muzero_policy, mctx.muzero_policy),
-    ],
-)
-def test_the_parameters_and_defaults_are_those_of_mctx(ours, theirs):
-    parameters = [
-        [(one.name, one.kind, one.default) for one in signature.parameters.values()]
-        for signature in (inspect.signature(ours), inspect.signature(theirs))
-    ]
-    assert parameters[0] == parameters[1]
+OURS = {"gumbel_muzero_policy": gumbel_muzero_policy, "muzero_policy": muzero_policy}
 
 
 # Policies
@@ -65,6 +51,15 @@ class Case(NamedTuple):
     dtype: Any = jnp.float32
     platform: str = "cpu"
     from_empty: bool = False
+
+
+@pytest.mark.parametrize("name", OURS)
+def test_the_parameters_and_defaults_are_those_of_mctx(name):
+    parameters = [
+        [(one.name, one.kind, one.default) for one in signature.parameters.values()]
+        for signature in map(inspect.signature, (OURS[name], getattr(mctx, name)))
+    ]
+    assert parameters[0] == parameters[1]
 
 
 def values_of_children(tree, node):
@@ -104,23 +99,13 @@ MUZERO: dict[str, Any] = {
 }
 
 
-def both(ours, theirs, **settings):
+def both(name, **settings):
+    """Returns the policies of a name, of azjax and of mctx."""
+    ours, theirs = OURS[name], getattr(mctx, name)
     return functools.partial(ours, **settings), functools.partial(theirs, **settings)
 
 
-def alphazero(ours, *, temperature):
-    """Returns azjax's PUCT and the same one of mctx."""
-    theirs = functools.partial(
-        mctx.muzero_policy,
-        qtransform=values_from_0_to_1,
-        dirichlet_alpha=0.7,
-        pb_c_init=2.0,
-        pb_c_base=100.0,
-        temperature=temperature,
-    )
-    return ours, theirs
-
-
+ALPHAZERO = MUZERO | {"qtransform": values_from_0_to_1}  # in mctx
 PUCT: dict[str, Any] = {"c_init": 2.0, "c_base": 100.0, "dirichlet_alpha": 0.7}
 rescaled = functools.partial(
     mctx.qtransform_completed_by_mix_value, value_scale=0.2, rescale_values=True
@@ -128,7 +113,7 @@ rescaled = functools.partial(
 not_rescaled = functools.partial(rescaled, rescale_values=False)
 CASES = {
     "gumbel_muzero_policy": Case(
-        *both(gumbel_muzero_policy, mctx.gumbel_muzero_policy, **GUMBEL),
+        *both("gumbel_muzero_policy", **GUMBEL),
         max_depth=5,
         dtype=jnp.bfloat16,
     ),
@@ -141,54 +126,42 @@ CASES = {
         from_empty=True,
     ),
     "muzero_policy": Case(
-        *both(muzero_policy, mctx.muzero_policy, **MUZERO),
+        *both("muzero_policy", **MUZERO),
         is_puct=True,
         dtype=jnp.bfloat16,
         platform="tpu",
     ),
     "alphazero_policy": Case(
-        *alphazero(
-            functools.partial(alphazero_policy, temperature=0.5, **PUCT),
-            temperature=0.5,
-        ),
+        functools.partial(alphazero_policy, temperature=0.5, **PUCT),
+        functools.partial(mctx.muzero_policy, **ALPHAZERO),
         is_puct=True,
         dtype=jnp.bfloat16,
     ),
 }
+FOUR: dict[str, Any] = {"max_num_considered_actions": 4}
 SLOW_CASES = {
     "gumbel_policy, not rescaled": Case(
-        functools.partial(
-            gumbel_policy,
-            max_num_considered_actions=4,
-            value_scale=0.2,
-            rescale_values=False,
-        ),
-        functools.partial(
-            mctx.gumbel_muzero_policy,
-            qtransform=not_rescaled,
-            max_num_considered_actions=4,
-        ),
+        functools.partial(gumbel_policy, **FOUR, value_scale=0.2, rescale_values=False),
+        functools.partial(mctx.gumbel_muzero_policy, **FOUR, qtransform=not_rescaled),
         num_simulations=32,
         batch_size=256,
         dtype=jnp.bfloat16,
     ),
     "gumbel, one move deep": Case(
-        *both(gumbel_muzero_policy, mctx.gumbel_muzero_policy),
+        *both("gumbel_muzero_policy"),
         num_simulations=8,
         batch_size=1,
         max_depth=1,
     ),
     "muzero, long": Case(
-        *both(muzero_policy, mctx.muzero_policy),
+        *both("muzero_policy"),
         num_simulations=256,
         max_depth=5,
         is_puct=True,
     ),
     "alphazero, configured": Case(
-        *alphazero(
-            AlphaZeroConfig(c_init=2, c_base=100, dirichlet_alpha=0.7).policy(True),
-            temperature=0.0,
-        ),
+        AlphaZeroConfig(c_init=2, c_base=100, dirichlet_alpha=0.7).policy(True),
+        functools.partial(mctx.muzero_policy, **ALPHAZERO | {"temperature": 0.0}),
         batch_size=32,
         is_puct=True,
     ),
@@ -227,17 +200,11 @@ def in_type(dtype, root):
 
 WITHOUT_CHILDREN = {
     "children_index": mctx.Tree.UNVISITED,
-    "children_visits": 0,
-    "children_values": 0,
-    "children_rewards": 0,
-    "children_discounts": 0,
+    **{f"children_{name}": 0 for name in ("visits", "values", "rewards", "discounts")},
 }
 UNUSED_NODE = {
-    "node_visits": 0,
-    "raw_values": 0,
-    "node_values": 0,
-    "parents": mctx.Tree.NO_PARENT,
-    "action_from_parent": mctx.Tree.NO_PARENT,
+    **dict.fromkeys(("node_visits", "raw_values", "node_values"), 0),
+    **dict.fromkeys(("parents", "action_from_parent"), mctx.Tree.NO_PARENT),
     "children_prior_logits": 0,
 }
 
@@ -467,9 +434,9 @@ def positions_after_random_moves(game, batch_size):
 @pytest.mark.parametrize(
     ("policy", "searching", "sizes", "sharpness"),
     [
-        ("gumbel", "tic_tac_toe", (18, 100), (0.0,)),
-        ("gumbel", "connect_four", (84, 64), (1.0, 0.0)),
-        ("muzero", "connect_four", (84, 64), (1.0,)),
+        ("gumbel_muzero_policy", "tic_tac_toe", (18, 100), (0.0,)),
+        ("gumbel_muzero_policy", "connect_four", (84, 64), (1.0, 0.0)),
+        ("muzero_policy", "connect_four", (84, 64), (1.0,)),
     ],
 )
 def test_in_a_game_only_nodes_after_the_end_differ(
@@ -478,11 +445,7 @@ def test_in_a_game_only_nodes_after_the_end_differ(
     """`sizes` are the numbers of games and of simulations."""
     searching = request.getfixturevalue(searching)
     batch_size, num_simulations = sizes
-    policies = {
-        "gumbel": both(gumbel_muzero_policy, mctx.gumbel_muzero_policy),
-        "muzero": both(muzero_policy, mctx.muzero_policy),
-    }[policy]
-    case = Case(*policies, num_simulations, is_puct=policy == "muzero")
+    case = Case(*both(policy), num_simulations, is_puct=policy == "muzero_policy")
     run = make_run(case, searching.model)
     states = positions_after_random_moves(searching.game, batch_size)
     illegal = ~jax.jit(searching.legal)(states)

@@ -177,7 +177,9 @@ def test_sequential_halving_equals_mctxs():
 
 
 def reference_forced_visits(prior, visits, forced_playouts):
-    return [math.sqrt(forced_playouts * p * sum(visits)) for p in prior]
+    """Returns those of the actions of one node `[A]` or of several `[B, A]`."""
+    visits = np.asarray(visits)
+    return np.sqrt(forced_playouts * np.asarray(prior) * visits.sum(-1, keepdims=True))
 
 
 def reference_pruned_visits(prior, visits, qvalues, forced_playouts):
@@ -227,10 +229,7 @@ forced_at_once = jax.jit(jax.vmap(forced_visits, in_axes=(0, 0, None)))
 def test_forced_visits_grow_with_the_square_root_of_prior_and_visits(forced_playouts):
     prior, visits, _, _ = random_numbers()
     forced = forced_at_once(np.int32(visits), np.float32(prior), forced_playouts)
-    expected = [
-        reference_forced_visits(*one, forced_playouts)
-        for one in zip(prior, visits, strict=True)
-    ]
+    expected = reference_forced_visits(prior, visits, forced_playouts)
     np.testing.assert_allclose(forced, expected, rtol=1e-5)
 
 
@@ -239,10 +238,7 @@ def test_a_visited_action_is_selected_until_it_has_its_forced_visits():
     prior, visits, _, _ = numbers
     nodes = make_nodes(*numbers)
     actions = np.asarray(select_at_root(nodes, None, 2.0))
-    forced = [
-        reference_forced_visits(*one, 2.0) for one in zip(prior, visits, strict=True)
-    ]
-    is_due = (visits > 0) & (visits < np.array(forced))
+    is_due = (visits > 0) & (visits < reference_forced_visits(prior, visits, 2.0))
     some_are_due = is_due.any(axis=-1)
     assert some_are_due.any()
     assert not some_are_due.all()
@@ -329,9 +325,7 @@ def test_forced_visits_are_made_and_are_not_in_the_policy_target():
     logits = output.search_tree.children_prior_logits[:, 0]
     prior = np.exp(logits - logits.max(axis=1, keepdims=True))
     prior /= prior.sum(axis=1, keepdims=True)
-    forced = np.array(
-        [reference_forced_visits(*one, 2.0) for one in zip(prior, visits, strict=True)]
-    )
+    forced = reference_forced_visits(prior, visits, 2.0)
     # A simulation adds a visit to one action, while the others' targets grow as well.
     child = output.search_tree.children_index[:, 0]
     was_visited_early = (child >= 0) & (child <= 50)
