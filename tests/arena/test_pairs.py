@@ -72,12 +72,9 @@ def test_the_interval_contains_scores_of_0_and_1(points, end):
     np.testing.assert_allclose(high - low, 1 - np.exp(-1.92 / 5), atol=0.005)
 
 
-def test_repeated_pairs_do_not_narrow_the_interval_and_no_pairs_have_0_to_1():
+def test_repeated_pairs_do_not_narrow_the_interval_and_exchanged_players_mirror_it():
     assert score_interval([2, 0.5] * 50, 2) == score_interval([2, 0.5], 2)
     assert score_interval([], 0) == (0, 1)
-
-
-def test_exchanging_the_players_mirrors_the_interval():
     low, high = score_interval([2, 2, 1.5, 0], 4)
     turned = score_interval([0, 0, 0.5, 2], 4)
     np.testing.assert_allclose(turned, (1 - high, 1 - low), atol=1e-9)

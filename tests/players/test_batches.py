@@ -36,7 +36,8 @@ def states_of(parts):
     return jax.tree.map(lambda leaf: np.asarray(leaf)[rows], STATES)
 
 
-def test_four_devices_choose_the_moves_of_one_without_communication():
+@pytest.fixture(scope="module")
+def found():
     flags = f"{FEW_OPTIMIZATIONS} --xla_force_host_platform_device_count=4"
     done = subprocess.run(
         [sys.executable, PROGRAM],
@@ -45,7 +46,10 @@ def test_four_devices_choose_the_moves_of_one_without_communication():
         check=True,
         text=True,
     )
-    found = json.loads(done.stdout)
+    return json.loads(done.stdout)
+
+
+def test_four_devices_choose_the_moves_of_one_without_communication(found):
     assert found["others"]["grade"] == found["others"]["match"] == 0
     # The keys of the parts of a search decide ties, except those that rounding decides.
     assert found["others"]["search"] < 0.05
@@ -113,11 +117,8 @@ def divided(num_parts, num_processes, size=64):
     return batch_layout(size, [RandomPlayer(GAME)], division)
 
 
-def test_every_process_computes_parts_of_a_divided_batch():
+def test_every_process_computes_the_same_number_of_parts_of_a_divided_batch():
     assert divided(32, 16, size=70) == BatchLayout(96, 32, num_processes=16)
-
-
-def test_processes_that_cannot_share_the_parts_equally_are_refused():
     with pytest.raises(ValueError, match="must be a multiple of the 3 processes: 8"):
         divided(8, 3)
 

@@ -35,8 +35,15 @@ def not_traced(*arguments):
 
 
 @KINDS
-def test_every_player_returns_a_legal_move_a_policy_and_a_value(kind, trained, states):
-    choice = jax.device_get(choose(make_player(kind, trained), KEY, states))
+def test_every_player_has_its_weights_as_leaves_and_returns_a_legal_choice(
+    kind, trained, states
+):
+    player = make_player(kind, trained)
+    leaves = jax.tree.leaves(player)
+    num_weights = len(jax.tree.leaves(trained.variables))
+    assert len(leaves) == (0 if kind == "random" else num_weights)
+    chex.assert_type(leaves, jnp.float32)
+    choice = jax.device_get(choose(player, KEY, states))
     legal = np.asarray(jax.jit(jax.vmap(trained.game.legal_action_mask))(states))
     chex.assert_shape(choice[:3], [(3,), (3, 9), (3,)])
     chex.assert_type(choice[:3], [jnp.int32, jnp.float32, jnp.float32])
@@ -64,14 +71,6 @@ def test_other_settings_but_not_new_weights_are_compiled_again(
     if kind == "alphazero":
         with pytest.raises(AssertionError, match="traced"):
             choose(first.replace(simulations=5), KEY, states)
-
-
-@KINDS
-def test_the_weights_of_a_player_are_its_leaves(kind, trained):
-    leaves = jax.tree.leaves(make_player(kind, trained))
-    num_weights = len(jax.tree.leaves(trained.variables))
-    assert len(leaves) == (0 if kind == "random" else num_weights)
-    chex.assert_type(leaves, jnp.float32)
 
 
 @pytest.mark.parametrize("kind", ["random", "network"])

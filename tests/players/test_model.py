@@ -59,6 +59,7 @@ look = jax.jit(evaluate, static_argnums=(0, 1))
 def test_a_last_move_has_its_reward_for_the_mover_and_later_moves_have_none():
     before, after = last_moves()
     actions = [GAME.text_to_action(GAME.init(), move) for move in LAST]
+    reward_of = jax.jit(mover_reward, static_argnums=0)
     # Terminated positions have discount and value 0 too.
     for moves, states, reward in (
         (actions, before, [1, 1, 0]),
@@ -68,6 +69,7 @@ def test_a_last_move_has_its_reward_for_the_mover_and_later_moves_have_none():
         output, found = model()(moves, states)
         chex.assert_trees_all_equal(found, after)
         np.testing.assert_array_equal(output.reward, reward)
+        np.testing.assert_array_equal(reward_of(GAME, states, after), reward)
         np.testing.assert_array_equal(output.discount, 0)
         np.testing.assert_array_equal(output.value, 0)
 
@@ -129,10 +131,3 @@ def test_a_root_has_the_network_outputs():
     np.testing.assert_allclose(root.value, [0.3], rtol=1e-6)
     np.testing.assert_array_equal(root.prior_logits, 1)
     chex.assert_trees_all_equal(root.embedding, states)
-
-
-def test_the_mover_reward_is_for_the_player_who_moved():
-    before, after = last_moves()
-    reward = jax.jit(mover_reward, static_argnums=0)
-    np.testing.assert_array_equal(reward(GAME, before, after), [1, 1, 0])
-    np.testing.assert_array_equal(reward(GAME, after, after), 0)

@@ -45,25 +45,22 @@ def test_the_value_is_the_exact_result(moves, value, fake):
     session.close()
 
 
-def test_perfect_loads_an_external_player(fake):
+def test_perfect_loads_an_external_player_of_connect_four(fake):
     player = players.load("perfect", CONNECT_FOUR)
     assert isinstance(player, players.ExternalPlayer)
     with pytest.raises(ValueError, match="'perfect' cannot be compiled"):
         players.load_compiled("perfect", CONNECT_FOUR)
+    othello, message = games.make("othello"), "plays connect_four only, not othello"
+    with pytest.raises(ValueError, match=message):
+        players.load("perfect", othello)
+    with pytest.raises(ValueError, match=message):
+        player.start_session(othello, seed=0)
 
 
 def test_a_missing_solver_error_names_the_extra(monkeypatch):
     monkeypatch.setitem(sys.modules, "bitbully", None)
     with pytest.raises(ValueError, match=r"pip install 'azjax\[solver\]'"):
         players.load("perfect", CONNECT_FOUR)
-
-
-def test_another_game_is_refused(fake):
-    othello, message = games.make("othello"), "plays connect_four only, not othello"
-    with pytest.raises(ValueError, match=message):
-        players.load("perfect", othello)
-    with pytest.raises(ValueError, match=message):
-        PerfectPlayer().start_session(othello, seed=0)
 
 
 def play(first, second, seed):

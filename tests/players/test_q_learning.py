@@ -54,17 +54,12 @@ def test_epsilon_is_the_fraction_of_random_moves():
     np.testing.assert_allclose(shares, [0.1, 0.8, 0.0, 0.1], atol=0.02)
 
 
-def test_moves_are_sampled_from_the_policy(player, states):
+def test_moves_are_sampled_from_the_policy_by_the_key(player, states):
     random = QPlayer(GAME, player.network, player.params, 0.3)
-    policy = np.asarray(choose(random, jax.random.key(0), states).policy)
-    legal = np.asarray(legal_actions(states))
+    choice, again = (choose(random, jax.random.key(7), states) for _ in range(2))
+    chex.assert_trees_all_equal(choice, again)
+    policy, legal = np.asarray(choice.policy), np.asarray(legal_actions(states))
     np.testing.assert_allclose(policy.sum(axis=1), 1, atol=1e-6)
     least = policy.min(axis=1, where=legal, initial=1)
     np.testing.assert_allclose(least, 0.3 / legal.sum(axis=1), atol=1e-6)
     assert (policy[~legal] == 0).all()
-
-
-def test_the_same_key_gives_the_same_choice(player, states):
-    random = QPlayer(GAME, player.network, player.params, 0.5)
-    first, again = (choose(random, jax.random.key(7), states) for _ in range(2))
-    chex.assert_trees_all_equal(first, again)

@@ -82,11 +82,13 @@ def test_a_wrong_epsilon_and_a_wrong_kind_of_player_are_refused(
         load(spec.replace("RUN", str(run)))
 
 
-def test_another_game_and_another_reader_are_refused(run):
+def test_another_game_or_reader_is_refused_and_an_older_version_loads(run):
     with pytest.raises(ValueError, match="is for tic_tac_toe, not for connect_four"):
         load(f"q_learning:{run}", games.make("connect_four"))
     with pytest.raises(ValueError, match="load it as q_learning:RUN"):
         load_player(run)
+    change_config(run, {"format": 1})
+    assert load_q_player(run).game == GAME
 
 
 NETWORK = {"form": "state", "hidden": [9], "separate": False}
@@ -95,11 +97,6 @@ NETWORK = {"form": "state", "hidden": [9], "separate": False}
 def change_config(run, changes):
     path = run / "player" / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | changes))
-
-
-def test_a_player_of_an_older_version_loads(run):
-    change_config(run, {"format": 1})
-    assert load_q_player(run).game == GAME
 
 
 @pytest.mark.parametrize(
