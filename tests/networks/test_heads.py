@@ -15,16 +15,13 @@ from azjax.networks import (
     value_loss,
 )
 
-BOARD_FEATURES = (3, 4, 5)
-DENSE_FEATURES = (6,)
-
 
 def rngs():
     return nnx.Rngs(jax.random.key(0))
 
 
 @pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
-@pytest.mark.parametrize("shape", [BOARD_FEATURES, DENSE_FEATURES, (2, 6)])
+@pytest.mark.parametrize("shape", [(3, 4, 5), (6,), (2, 6)])
 def test_heads_make_float32_logits_for_actions_and_values(shape, dtype):
     def make():
         heads = (

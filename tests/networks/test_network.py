@@ -233,31 +233,11 @@ def returning(*shape):
 @pytest.mark.parametrize(
     ("part", "make", "message"),
     [
-        (
-            "trunk",
-            returning(6),
-            r"trunk must return features \[B, ...\].*returned \(6,\)",
-        ),
-        (
-            "policy_head",
-            returning(2, 4),
-            r"policy head must return \[B, 5\] logits.*returned \(2, 4\)",
-        ),
-        (
-            "policy_head",
-            returning(5),
-            r"policy head must return \[B, 5\] logits.*returned \(5,\)",
-        ),
-        (
-            "value_head",
-            returning(2, 2),
-            r"value head must return \[B, 3\] or \[B, 1\] logits.*returned \(2, 2\)",
-        ),
-        (
-            "value_head",
-            returning(2),
-            r"value head must return \[B, 3\] or \[B, 1\] logits.*returned \(2,\)",
-        ),
+        ("trunk", returning(6), r"trunk .* features \[B, ...\].*returned \(6,\)"),
+        ("policy_head", returning(2, 4), r"policy .* \[B, 5\] .*ed \(2, 4\)"),
+        ("policy_head", returning(5), r"policy .* \[B, 5\] .*returned \(5,\)"),
+        ("value_head", returning(2, 2), r"value .*3\] or \[B, 1\] .*ed \(2, 2\)"),
+        ("value_head", returning(2), r"value .*3\] or \[B, 1\] .*returned \(2,\)"),
         (
             "trunk",
             lambda shape, rngs: nnx.Sequential(nnx.Dropout(0.5, rngs=rngs)),
@@ -398,13 +378,9 @@ def test_a_wrong_name_of_an_auxiliary_head_is_refused(name):
         auxiliary_head(name)
 
 
-@pytest.mark.parametrize(
-    ("heads", "message"),
-    [
-        (auxiliary_head("margin"), "must be a tuple of AuxiliaryHead"),
-        ((auxiliary_head("margin"), auxiliary_head("margin")), "different names"),
-    ],
-)
-def test_parts_need_a_tuple_of_heads_with_different_names(heads, message):
-    with pytest.raises(ValueError, match=message):
-        Parts(auxiliary=heads)
+def test_parts_need_a_tuple_of_heads_with_different_names():
+    head = auxiliary_head("margin")
+    with pytest.raises(ValueError, match="must be a tuple of AuxiliaryHead"):
+        Parts(auxiliary=head)
+    with pytest.raises(ValueError, match="different names"):
+        Parts(auxiliary=(head, head))

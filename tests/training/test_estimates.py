@@ -49,12 +49,17 @@ def test_work_counts_evaluations_and_updates_per_position():
     assert found.flops(3.0) == 3 * 60 + 4 * 100
 
 
-def test_network_flops_match_its_trace():
-    game = games.make(CONFIG.game)
-    network, variables = untrained_shapes(game, CONFIG.network)
+def work_of(config):
+    """Returns the work of a run whose gradient is one product of 2 by 2 matrices."""
+    game = games.make(config.game)
+    network, variables = untrained_shapes(game, config.network)
     share = jax.ShapeDtypeStruct((2, 2), "float32")
     gradient = Phase("gradient", jax.jit(lambda x: x @ x), (share,), (), 1)
-    found = work(CONFIG, game, network, variables, gradient=gradient)
+    return work(config, game, network, variables, gradient=gradient)
+
+
+def test_network_flops_match_its_trace():
+    found = work_of(CONFIG)
     trunk: object = CONFIG.network.trunk
     width = trunk.width  # pyright: ignore
     dense = Product("product", (1, width), (width, width), (1, width), terms=width)
@@ -67,16 +72,11 @@ def test_network_flops_match_its_trace():
 
 @pytest.mark.parametrize(("fraction", "played"), [(0.25, 0.75), (1.0, 0.0)])
 def test_stored_games_need_no_evaluations(fraction, played):
-    game = games.make(CONFIG.game)
-    network, variables = untrained_shapes(game, CONFIG.network)
-    share = jax.ShapeDtypeStruct((2, 2), "float32")
-    gradient = Phase("gradient", jax.jit(lambda x: x @ x), (share,), (), 1)
     config = dataclasses.replace(
         CONFIG, learn_from=("elsewhere",), stored_fraction=fraction
     )
-    found = work(config, game, network, variables, gradient=gradient)
     numbers = [1 + number for number in config.self_play.num_simulations]
-    assert found.evaluations == tuple(played * number for number in numbers)
+    assert work_of(config).evaluations == tuple(played * number for number in numbers)
 
 
 def test_fast_searches_lower_the_mean_simulations():
@@ -109,10 +109,8 @@ def test_the_traffic_per_position_is_that_of_all_phases_per_chunk():
 
 def test_launch_time_is_proportional_to_simulations():
     launches = Launches(1, 2, 3, 4, (5,), 6)
-    config = dataclasses.replace(
-        CONFIG,
-        self_play=SelfPlayConfig(num_simulations=(9, 30)),
-    )
+    self_play = SelfPlayConfig(num_simulations=(9, 30))
+    config = dataclasses.replace(CONFIG, self_play=self_play)
     steps = 30 * config.self_play.moves_per_chunk
     seconds = launch_seconds(config, compiled(launches=launches))
     assert seconds == pytest.approx(steps * 21 * LAUNCH_SECONDS)

@@ -308,14 +308,13 @@ def test_only_positions_with_a_policy_target_have_a_policy_loss():
     np.testing.assert_allclose(full.metrics["value_loss"], value_loss, rtol=1e-4)
 
 
-def test_a_batch_without_policy_targets_has_no_policy_loss_and_gradient():
+def test_without_policy_targets_there_is_no_policy_loss_and_an_update_is_finite(
+    update, data
+):
     gradient, _ = gradient_of(FIRST, batch_of(np.zeros(16, bool)), 0.0)
     assert gradient.metrics["policy_loss"] == 0
     for leaf in jax.tree.leaves(gradient.params):
         np.testing.assert_array_equal(leaf, 0)
-
-
-def test_an_update_without_policy_targets_is_finite(update, data):
     replay, index = data
     policy = jax.tree.map(jnp.zeros_like, replay.chunk.policy)
     replay = replay.replace(chunk=replay.chunk._replace(policy=policy))

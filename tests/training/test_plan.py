@@ -21,14 +21,11 @@ def test_the_share_of_a_run_of_iterations_rises_by_equal_steps_to_1():
     assert [plan.share(iteration) for iteration in range(5)] == [0, 1 / 3, 2 / 3, 1, 1]
 
 
-def test_the_share_is_0_while_the_end_is_unknown():
+def test_the_share_is_0_without_an_end_and_a_new_end_changes_only_the_increment():
     plan = new_plan(MINUTES)
     assert plan.end is None
     assert plan.share(7) == 0
-
-
-def test_a_new_end_changes_the_increment_but_not_the_share():
-    plan = new_plan(MINUTES).ending(2, 10).ending(6, 8)
+    plan = plan.ending(2, 10).ending(6, 8)
     shares = [plan.share(iteration) for iteration in range(9)]
     assert shares == [0, 0, 0, 0.125, 0.25, 0.375, 0.5, 0.75, 1]
 
@@ -46,24 +43,17 @@ def test_a_run_without_time_ends_at_once():
 
 def test_an_extended_run_continues_with_the_share_of_the_new_length():
     plan = extended_plan(new_plan(("iterations", 4)), ("iterations", 16), 4, 60.0)
-    assert [plan.share(iteration) for iteration in (3, 4, 10, 16)] == [
-        0.75,
-        0.25,
-        0.625,
-        1,
-    ]
+    shares = [plan.share(iteration) for iteration in (3, 4, 10, 16)]
+    assert shares == [0.75, 0.25, 0.625, 1]
     assert plan.length == ("iterations", 16)
 
 
-def test_an_extended_run_of_minutes_is_planned_again():
+def test_a_run_of_minutes_is_planned_again_when_it_becomes_longer_or_shorter():
     finished = new_plan(MINUTES).ending(2, 10)
     plan = extended_plan(finished, ("minutes", 40.0), 10, 20 * 60.0)
     assert plan.end is None
     assert plan.share(9) < 1
     assert plan.share(12) == 0.5
-
-
-def test_a_run_can_become_shorter_than_planned():
     plan = extended_plan(new_plan(MINUTES).ending(2, 100), ("minutes", 10.0), 5, 300.0)
     assert plan.share(5) == 0.5
 

@@ -57,13 +57,10 @@ def test_large_games_are_refused(game, network, message):
         QConfig(game, network=network)
 
 
-def test_online_learning_accepts_few_moves():
-    assert QConfig("tic_tac_toe", learning="online", games=1, moves=2).batch_moves == 2
-
-
-def test_a_run_takes_two_minutes_by_default():
+def test_a_run_takes_two_minutes_by_default_and_learns_online_from_few_moves():
     assert QConfig("tic_tac_toe").minutes == 2
     assert QConfig("tic_tac_toe", iterations=8).minutes is None
+    assert QConfig("tic_tac_toe", learning="online", games=1, moves=2).batch_moves == 2
 
 
 def test_epsilon_decreases_linearly_and_then_is_constant():

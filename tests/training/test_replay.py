@@ -434,6 +434,17 @@ def test_only_eligible_positions_are_sampled():
     np.testing.assert_array_equal(win_or_loss, np.ones(64))
 
 
+def end_head(target):
+    """Returns a head whose target, of the final position, is transformed as a board."""
+    return AuxiliaryHead(
+        name="end",
+        make=lambda shape, rngs: nnx.Linear(shape[0], 9, rngs=rngs),
+        target=target,
+        loss=lambda outputs, targets: (outputs - targets).mean(axis=-1),
+        transform=lambda symmetry, targets: symmetry.observation(targets),
+    )
+
+
 def test_auxiliary_targets_use_the_final_position_and_the_same_symmetry():
     """The target is the final board, seen by the player to move."""
 
@@ -442,13 +453,7 @@ def test_auxiliary_targets_use_the_final_position_and_the_same_symmetry():
         seen = jnp.stack([board == mover, board == 1 - mover], axis=-1)
         return seen / final_state.terminated  # NaN without a final position
 
-    head = AuxiliaryHead(
-        name="end",
-        make=lambda shape, rngs: nnx.Linear(shape[0], 9, rngs=rngs),
-        target=target,
-        loss=lambda outputs, targets: (outputs - targets).mean(axis=-1),
-        transform=lambda symmetry, targets: symmetry.observation(targets),
-    )
+    head = end_head(target)
     # With this short horizon, moves of games in progress can also be sampled.
     index = indexed(6, td_lambda=0.5, horizon=1, finds_ends=True)
     batch = jax.device_get(
@@ -468,13 +473,7 @@ def test_auxiliary_targets_use_the_final_position_and_the_same_symmetry():
 
 
 def test_a_game_that_was_resigned_has_no_final_position():
-    head = AuxiliaryHead(
-        name="end",
-        make=lambda shape, rngs: nnx.Linear(shape[0], 9, rngs=rngs),
-        target=lambda state, final_state: GAME.board(final_state)[..., None] + 2.0,
-        loss=lambda outputs, targets: (outputs - targets).mean(axis=-1),
-        transform=lambda symmetry, targets: symmetry.observation(targets),
-    )
+    head = end_head(lambda _, final_state: GAME.board(final_state)[..., None] + 2.0)
     replay = filled(6)
     resigned = np.array(replay.chunk.terminated)
     # The row of the newest game of slot 0, from move 15 on, which has three moves.

@@ -22,12 +22,8 @@ NUM_GAMES = 32
 def found():
     """Returns searches of the initial position with exploration, by PUCT."""
     network, variables = untrained(GAME, NETWORK)
-    search_all = make_searches(
-        GAME,
-        network,
-        AlphaZeroConfig(),
-        SelfPlayConfig(num_games=NUM_GAMES),
-    )
+    config = SelfPlayConfig(num_games=NUM_GAMES)
+    search_all = make_searches(GAME, network, AlphaZeroConfig(), config)
 
     @jax.jit
     def search_first(variables, rng_key):

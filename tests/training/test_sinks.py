@@ -91,6 +91,7 @@ def test_a_failing_service_is_reported_once_and_catches_up_later(tmp_path, servi
     report(tmp_path, ROWS[:3], file=file)
     text = "writing to Fake failed, the run continues: "
     assert file.getvalue().count(text) == 1
+    assert "place of run0\n" in file.getvalue()
     assert f"{text}ConnectionError: the network is away\n" in file.getvalue()
     assert service.closed == ["run0"]
     service.error = None
@@ -113,12 +114,6 @@ def test_a_service_that_does_not_answer_does_not_delay_the_run(tmp_path, monkeyp
             sink.close()
     finally:
         answer.set()
-
-
-def test_the_place_of_the_run_is_printed(tmp_path, service):
-    file = io.StringIO()
-    report(tmp_path, ROWS[:1], file=file)
-    assert "place of run0\n" in file.getvalue()
 
 
 @pytest.mark.parametrize(

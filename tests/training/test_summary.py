@@ -101,16 +101,13 @@ def test_the_summary_of_a_custom_game_names_the_running_program(tmp_path, monkey
 def summary_of(monkeypatch):
     """Prints the summary of a run without running its players."""
 
-    def choose(player, rng_key, states):
-        return CHOICE
-
     def text_of(print_run, player, run_dir):
         file = io.StringIO()
         run = Run(run_dir, player, True, evaluation_row(0), evaluation_row(2))
         print_run(Console(file=file, width=250), run)
         return file.getvalue()
 
-    monkeypatch.setattr(summaries, "choose", choose)
+    monkeypatch.setattr(summaries, "choose", lambda *_: CHOICE)
     return text_of
 
 
