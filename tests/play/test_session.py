@@ -70,7 +70,7 @@ def test_no_command_hides_a_move(name):
         assert not names & set(texts)
 
 
-def test_an_invalid_line_is_an_error(session):
+def test_an_invalid_line_is_an_error_and_keeps_the_game(session):
     for text in ("z9", "hint me", "née", "-1", "b2b2", "load"):
         with pytest.raises(ValueError, match=r"no action of|load FILE"):
             session.do(text)
@@ -127,25 +127,20 @@ def test_undo_stops_a_game_that_plays_itself(opponent, later):
     assert session.controller.is_persons_turn
 
 
-def test_the_analysis_advises_at_each_turn(session):
+def test_the_analysis_advises_at_each_turn_with_values_of_the_first_player(session):
     assert session.do("analysis") == "the analysis is on"
     assert session.latest_decision()[0] == 0
     session.do("b2")
     ply, _ = session.latest_decision()
     assert ply == 2, "for the position, not for the opponent's last move"
+    assert session.values() == [0.5, -0.5, 0.5]
+    for line in ("back", "new"):
+        session.do(line)
+        assert session.values() == [0.5]
+    session.do("b2")
     assert session.do("analysis") == "the analysis is off"
     session.do("c3")
     assert session.latest_decision()[0] == 3
-
-
-def test_values_are_those_of_the_first_player(session):
-    session.do("analysis")
-    session.do("b2")
-    assert session.values() == [0.5, -0.5, 0.5]
-    session.do("back")
-    assert session.values() == [0.5]
-    session.do("new")
-    assert session.values() == [0.5]
 
 
 def test_a_game_is_saved_and_loaded(session, tmp_path, opponent):

@@ -64,14 +64,12 @@ def test_without_limits_a_search_makes_the_players_simulations(engine):
     assert number(lines[-2], "nodes") == SIMULATIONS
 
 
-def test_the_option_simulations_limits_a_search(engine):
+def test_options_limit_a_search_and_report_several_moves(engine):
     engine.send("setoption name simulations value 3")
     lines = engine.ask("position startpos", "go")
     engine.send(f"setoption name Simulations value {SIMULATIONS}")
     assert number(lines[-2], "nodes") == 3
 
-
-def test_multipv_reports_several_moves(engine):
     engine.send("setoption name MultiPV value 3")
     lines = engine.ask("position startpos", "go nodes 24")[:-1]
     engine.send("setoption name MultiPV value 1")
@@ -87,12 +85,9 @@ def test_a_mate_in_one_is_found_and_reported(engine):
     assert " score mate 1 " in lines[-2]
 
 
-def test_the_depth_ends_a_search(engine):
+def test_the_depth_or_no_time_ends_a_search(engine):
     lines = engine.ask("position startpos", "go depth 1")
     assert number(lines[-2], "nodes") < SIMULATIONS
-
-
-def test_no_time_still_gives_a_move(engine):
     lines = engine.ask("position startpos", "go wtime 0 btime 0")
     assert chess.Move.from_uci(best_move(lines)) in chess.Board().legal_moves
 

@@ -48,28 +48,18 @@ def test_an_illegal_move_does_not_spoil_the_next_position(reader):
 
 
 def test_a_position_after_an_automatic_draw_has_moves(reader):
-    state = reader.read(
-        [
-            "fen",
-            "8/8/4k3/8/8/4K3/8/N7",
-            "w",
-            "-",
-            "-",
-            "99",
-            "90",
-            "moves",
-            "e3e4",
-            "e6d6",
-        ]
-    )
+    fen = "8/8/4k3/8/8/4K3/8/N7 w - - 99 90"
+    state = reader.read(f"fen {fen} moves e3e4 e6d6".split())
     assert not state.terminated
     assert int(state.halfmove_clock) == 101
 
 
-def test_a_mate_ends_the_game(reader):
+def test_after_a_mate_and_for_a_castling_queen_there_is_no_legal_move(reader):
     assert reader.read(f"startpos moves {MATE}".split()).terminated
     with pytest.raises(ValueError, match="'a2a3' is not a legal move"):
         read(reader, f"startpos moves {MATE} a2a3")
+    with pytest.raises(ValueError, match="'e1h1' is not a legal move"):
+        read(reader, "fen 7k/8/8/8/8/8/8/K3Q2R b - - 0 1 moves h8g7 e1h1")
 
 
 @pytest.mark.parametrize(
@@ -113,8 +103,3 @@ def test_a_wrong_position_is_refused(reader, text):
 )
 def test_positions_and_moves_are_read_as_other_engines_write_them(reader, text, fen):
     assert read(reader, f"fen {text}") == fen
-
-
-def test_a_queen_does_not_castle(reader):
-    with pytest.raises(ValueError, match="'e1h1' is not a legal move"):
-        read(reader, "fen 7k/8/8/8/8/8/8/K3Q2R b - - 0 1 moves h8g7 e1h1")
