@@ -7,16 +7,8 @@ from pathlib import Path
 import azjax
 
 ROOT = Path(azjax.__file__).parent
-MODULES = (
-    "azjax",
-    "azjax.games",
-    "azjax.search",
-    "azjax.networks",
-    "azjax.training",
-    "azjax.players",
-    "azjax.arena",
-    "azjax.play",
-)
+PARTS = ("games", "search", "networks", "training", "players", "arena", "play")
+MODULES = ("azjax", *(f"azjax.{part}" for part in PARTS))
 
 
 def is_written_here(member):

@@ -22,8 +22,6 @@ FLOORS = [
     {"__main__"},
 ]
 FLOOR_OF = {part: floor for floor, parts in enumerate(FLOORS) for part in parts}
-
-
 # Modules that are imported only when a game of their library is used.
 ADAPTERS = {
     "azjax.games.adapters.pgx",
