@@ -61,15 +61,8 @@ def test_a_file_gets_lines_of_progress(monkeypatch, capsys):
 
 def test_a_tournament_is_printed_and_saved(tmp_path, capsys, engine):
     directory = tmp_path / "new" / "results"
-    run(
-        "tic_tac_toe",
-        *PLAYERS,
-        *FEW,
-        "--anchor",
-        "random:500",
-        "--save",
-        str(directory),
-    )
+    options = ["--anchor", "random:500", "--save", str(directory)]
+    run("tic_tac_toe", *PLAYERS, *FEW, *options)
     out, err = capsys.readouterr()
     for part in (
         "random against other: ",
@@ -132,25 +125,16 @@ def test_a_sequential_test_ends_with_a_verdict(tmp_path, capsys):
         (["tic_tac_toe"], "requires at least two players: 0"),
         (["tic_tac_toe", "random"], "requires at least two players: 1"),
         (["tic_tac_toe", "random", "me=chance"], "unknown player 'chance'"),
-        (
-            ["tic_tac_toe", *PLAYERS[:2], "--move-seconds", "0"],
-            "--move-seconds must be",
-        ),
+        (["tic_tac_toe", *PLAYERS[:2], "--move-seconds", "0"], "--move-seconds must"),
         (["tic_tac_toe", "random", "chance"], "unknown player 'chance'"),
         (["tac_tac_toe", "random", "chance"], "unknown game 'tac_tac_toe'"),
         (["tic_tac_toe", *PLAYERS[:2], "--games", "3"], "--games must be even"),
         (["tic_tac_toe", *PLAYERS[:2], "--games", "0"], "--games must be even"),
         (["tic_tac_toe", *PLAYERS[:2], "--games", "20000"], "too few different"),
-        (
-            ["tic_tac_toe", *PLAYERS[:2], "--at-once", "1"],
-            "an int >= 2: 1",
-        ),
+        (["tic_tac_toe", *PLAYERS[:2], "--at-once", "1"], "an int >= 2: 1"),
         (["tic_tac_toe", *PLAYERS[:2], "--seed", "-1"], "--seed must be an int from 0"),
         (["tic_tac_toe", *PLAYERS[:2], "--opening-moves", "9"], "9 random moves end"),
-        (
-            ["tic_tac_toe", *PLAYERS[:2], "--anchor", "greedy"],
-            "--anchor must be NAME or",
-        ),
+        (["tic_tac_toe", *PLAYERS[:2], "--anchor", "greedy"], "--anchor must be NAME"),
         (["tic_tac_toe", *PLAYERS[:2], "--sprt", "9", "0"], "must be less than elo1"),
         (["tic_tac_toe", *PLAYERS, "--sprt", "0", "9"], "exactly two players: 3"),
     ],

@@ -47,7 +47,9 @@ def assert_refused(capsys, match, *args):
     assert match in line
 
 
-def test_a_pushed_player_comes_back_bit_for_bit(hub, folder, player, capsys):
+def test_a_pushed_player_comes_back_bit_for_bit_and_can_be_pushed(
+    hub, folder, player, capsys
+):
     players.save_player(folder / "mine", player)
     (folder / "mine" / "card.md").write_text(CARD)
     cli.main(["push", "mine", NAME])
@@ -65,13 +67,7 @@ def test_a_pushed_player_comes_back_bit_for_bit(hub, folder, player, capsys):
     chex.assert_trees_all_equal(pulled.variables, player.variables)
     assert pulled.search == player.search
     assert pulled.network == player.network
-
-
-def test_a_pulled_player_can_be_pushed(hub, folder, player):
-    players.save_player(folder / "mine", player)
-    (folder / "mine" / "card.md").write_text(CARD)
-    cli.main(["push", "mine", NAME])
-    cli.main(["pull", NAME])
+    # It can be pushed again.
     cli.main(["push", "tic", "ann/again"])
     first, again = hub.repositories[NAME].files, hub.repositories["ann/again"].files
     assert again[FILE] == first[FILE]
@@ -122,7 +118,12 @@ BAD_FILES = [
 ]
 
 
-def test_a_bad_file_is_refused_and_nothing_is_written(hub, folder, content, capsys):
+def test_a_bad_file_or_page_is_refused_and_nothing_is_written(
+    hub, folder, content, capsys
+):
+    put(hub, player_safetensors=content, README_md=bytes(2**20 + 1))
+    assert_refused(capsys, "README.md in ann/tic has 1048577 bytes", NAME)
+    assert list(folder.iterdir()) == []
     for make, match in BAD_FILES:
         put(hub, player_safetensors=make(content), README_md=b"# A player")
         assert_refused(capsys, match, NAME)
@@ -185,10 +186,4 @@ def test_wrong_arguments_are_refused(hub, folder, capsys):
     assert_refused(capsys, "--to must be", NAME, "--to", "hf://ann/x")
     put(hub)
     assert_refused(capsys, "no revision '../../x'", NAME, "--revision", "../../x")
-    assert list(folder.iterdir()) == []
-
-
-def test_a_page_that_is_too_large_is_refused(hub, folder, content, capsys):
-    put(hub, player_safetensors=content, README_md=bytes(2**20 + 1))
-    assert_refused(capsys, "README.md in ann/tic has 1048577 bytes", NAME)
     assert list(folder.iterdir()) == []

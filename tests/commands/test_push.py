@@ -81,8 +81,10 @@ def test_a_pushed_player_and_its_page(hub, run, player, tmp_path, capsys):
     chex.assert_trees_all_equal(loaded.variables, player.variables)
 
 
-def test_the_page_states_the_run_and_how_to_play(hub, run):
-    push(run, NAME, "--hardware", "an abacus")
+def test_the_page_of_a_private_player_states_the_run_and_how_to_play(hub, run):
+    push(run, NAME, "--hardware", "an abacus", "--private")
+    assert hub.repositories[NAME].private
+    assert hub.repositories[NAME].messages[-1] == "Upload a player of tic_tac_toe"
     page = hub.repositories[NAME].files["README.md"].decode()
     _, front, text = page.split("---\n", 2)
     assert yaml.safe_load(front) == {
@@ -94,12 +96,6 @@ def test_the_page_states_the_run_and_how_to_play(hub, run):
     assert f"\nazjax pull {NAME}\n" in text
     assert "\nazjax play tic_tac_toe --opponent alphazero:./little-player\n" in text
     assert card_of_page(page) == model_card(run, hardware="an abacus")
-
-
-def test_a_private_repository_is_created(hub, run):
-    push(run, NAME, "--private")
-    assert hub.repositories[NAME].private
-    assert hub.repositories[NAME].messages[-1] == "Upload a player of tic_tac_toe"
 
 
 def test_a_players_directory_with_a_card_is_pushed(hub, run, capsys):

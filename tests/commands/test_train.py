@@ -65,17 +65,13 @@ def test_a_given_preset_is_used(run):
     assert config == preset("cpu", "tic_tac_toe", minutes=5, run_dir=run.run_dir)
 
 
-def test_settings_that_cannot_be_read_are_named(run):
-    (pathlib.Path(run.run_dir) / "config.json").write_text("{")
-    with pytest.raises(ValueError, match=r"config.json is damaged"):
-        parsed("--run-dir", run.run_dir)
-
-
-def test_a_run_of_another_algorithm_is_named(run):
+def test_damaged_settings_and_those_of_another_algorithm_are_named(run):
     path = pathlib.Path(run.run_dir) / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"kind": "q_learning"}))
-    with pytest.raises(ValueError, match="a run of another algorithm"):
-        parsed("--run-dir", run.run_dir)
+    other = json.dumps(json.loads(path.read_text()) | {"kind": "q_learning"})
+    for text, says in (other, "a run of another algorithm"), ("{", "is damaged"):
+        path.write_text(text)
+        with pytest.raises(ValueError, match=says):
+            parsed("--run-dir", run.run_dir)
 
 
 def test_a_run_that_follows_a_plan_continues_with_its_current_length(run, tmp_path):
@@ -91,27 +87,11 @@ def test_a_run_that_follows_a_plan_continues_with_its_current_length(run, tmp_pa
     assert (longer.minutes, longer.iterations, longer.plan) == (3.0, None, None)
 
 
-@pytest.mark.parametrize("length", ["--minutes", "--iterations"])
-def test_a_plan_has_its_own_length(run, length):
-    with pytest.raises(ValueError, match="has the length of that plan"):
-        parsed("--plan", run.run_dir, "--run-dir", "runs/none", length, "3")
-
-
-def test_the_game_is_given_once(run):
-    with pytest.raises(ValueError, match="contradicts the game tic_tac_toe"):
-        parsed("--run-dir", "runs/none", "--game", "connect_four")
-
-
 def test_a_run_is_reproduced_with_its_settings_and_its_plan(run):
     again = parsed("--plan", run.run_dir, "--run-dir", "runs/again")
     assert again == dataclasses.replace(
         run, minutes=None, iterations=40, plan=run.run_dir, run_dir="runs/again"
     )
-
-
-def test_a_run_of_another_game_is_not_reproduced(run):
-    with pytest.raises(ValueError, match="is of tic_tac_toe"):
-        parse_train_config("hex:3", ["--plan", run.run_dir], prog="test")
 
 
 @pytest.mark.parametrize("name", ["config.json", ""])
@@ -144,20 +124,21 @@ def test_settings_of_a_file_do_not_change_with_the_run_that_has_begun(run, tmp_p
 
 
 @pytest.mark.parametrize(
-    ("args", "message"),
+    ("game", "args", "message"),
     [
-        (("--preset", "cpu"), "give one of --config and --preset"),
-        (("--plan", "runs/none"), "give one of --plan and --config"),
+        ("tic_tac_toe", "--config RUN --preset cpu", "one of --config and --preset"),
+        ("tic_tac_toe", "--config RUN --plan runs/none", "one of --plan and --config"),
+        ("tic_tac_toe", "--plan RUN --run-dir x --minutes 3", "length of that plan"),
+        ("tic_tac_toe", "--plan RUN --run-dir x --iterations 3", "length of that plan"),
+        ("tic_tac_toe", "--run-dir x --game connect_four", "contradicts the game tic_"),
+        ("hex:3", "--plan RUN", "is of tic_tac_toe"),
+        ("hex:3", "--config RUN", "is of tic_tac_toe, not of hex:3"),
     ],
 )
-def test_settings_come_from_one_source(run, args, message):
+def test_settings_have_one_source_game_and_length(run, game, args, message):
+    words = [run.run_dir if word == "RUN" else word for word in args.split()]
     with pytest.raises(ValueError, match=message):
-        parsed("--config", run.run_dir, *args)
-
-
-def test_a_file_of_another_game_is_refused(run):
-    with pytest.raises(ValueError, match="is of tic_tac_toe, not of hex:3"):
-        parse_train_config("hex:3", ["--config", run.run_dir], prog="test")
+        parse_train_config(game, words, prog="test")
 
 
 def test_an_experiment_has_its_own_defaults():

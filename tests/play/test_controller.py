@@ -59,13 +59,10 @@ def test_every_observer_receives_all_events_and_a_session_all_moves(session):
     assert session.asked == [[4], [4, 0, 2]]
 
 
-def test_a_session_with_the_first_move_moves_at_start(session):
+def test_a_session_moves_at_start_and_two_play_to_the_end(session):
     controller, _ = watched((session, None))
     assert texts(controller) == ["a3"]
     assert controller.is_persons_turn
-
-
-def test_two_sessions_play_to_the_end(session):
     controller, events = watched((session, session))
     assert texts(controller) == ["a3", "b3", "c3", "a2", "b2", "c2", "a1"]
     assert controller.result == (1.0, -1.0)
@@ -237,20 +234,15 @@ def test_other_exceptions_of_a_session_are_raised():
         controller.start()
 
 
-def test_a_loaded_game_continues(session):
+def test_a_loaded_game_continues_and_illegal_moves_are_not_loaded(session):
     controller, _ = watched(PERSONS)
     play(controller, "a1")
+    for actions in [4, 4], [0, 3, 1, 4, 2, 5], [9]:
+        with pytest.raises(ValueError, match=rf"move {len(actions)}, .* is not legal"):
+            controller.load(actions, PERSONS)
+        assert texts(controller) == ["a1"]
     controller.load([4, 0, 8], (None, session))
     assert texts(controller) == ["b2", "a3", "c1", "b3"]
-
-
-@pytest.mark.parametrize("actions", [[4, 4], [0, 3, 1, 4, 2, 5], [9]])
-def test_illegal_moves_are_not_loaded(actions):
-    controller, _ = watched(PERSONS)
-    play(controller, "a1")
-    with pytest.raises(ValueError, match=rf"move {len(actions)}, .* is not legal"):
-        controller.load(actions, PERSONS)
-    assert texts(controller) == ["a1"]
 
 
 def test_no_session_moves_and_no_clock_runs_before_start(session):
