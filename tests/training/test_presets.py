@@ -65,12 +65,15 @@ def test_value_targets_look_further_ahead_in_longer_games(name):
     np.testing.assert_allclose(weights, weights[0], rtol=0.02)
 
 
-def test_a_long_run_or_one_of_iterations_has_chunks_of_full_size():
+def test_a_long_run_or_one_of_iterations_has_full_chunks_and_given_ones_are_kept():
     config = preset("cpu", "connect_four", minutes=20.0)
     assert config.self_play == SelfPlayConfig()
     assert config.replay == ReplayConfig()
     assert config.evaluation == EvaluationConfig()
     assert preset("cpu", "othello", iterations=3).self_play == SelfPlayConfig()
+    self_play = SelfPlayConfig(num_games=56, moves_per_chunk=3)
+    config = preset("cpu", "othello", minutes=1.0, self_play=self_play)
+    assert config.self_play == self_play
 
 
 @pytest.mark.parametrize(
@@ -91,12 +94,6 @@ def test_a_shorter_run_or_a_larger_board_has_smaller_chunks(shorter, longer):
     begin = [c.replay.min_positions / c.chunk_positions for c in (small, large)]
     assert begin[0] == begin[1]
     assert small.updates_per_iteration < large.updates_per_iteration
-
-
-def test_given_chunk_settings_are_kept():
-    self_play = SelfPlayConfig(num_games=56, moves_per_chunk=3)
-    config = preset("cpu", "othello", minutes=1.0, self_play=self_play)
-    assert config.self_play == self_play
 
 
 @pytest.mark.parametrize("minutes", [0.0, -1.0, math.inf, math.nan])
