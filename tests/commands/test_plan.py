@@ -110,20 +110,11 @@ def test_an_accelerator_has_the_settings_of_its_preset(planned, monkeypatch):
 @pytest.mark.parametrize(
     ("args", "says"),
     [
-        (
-            ["tic_tac_toe", "--device", "v9"],
-            "unknown device 'v9'; known devices are v3, v4",
-        ),
-        (
-            ["--device", "h100", "tic_tac_toe"],
-            "the game must come first: azjax plan GAME",
-        ),
+        (["tic_tac_toe", "--device", "v9"], "unknown device 'v9'; known devices are"),
+        (["--device", "h100", "tic_tac_toe"], "the game must come first: azjax plan"),
         (["nim", "--device", "h100"], "unknown game 'nim'"),
         (["tic_tac_toe", "--devise", "h100"], "unknown option --devise; see"),
-        (
-            ["tic_tac_toe", "--self-play.num-games", "0"],
-            "num_games must be an int >= 1: 0",
-        ),
+        (["tic_tac_toe", "--self-play.num-games", "0"], "num_games must be an int"),
     ],
 )
 def test_a_wrong_argument_is_refused_in_one_line(args, says, capsys, monkeypatch):

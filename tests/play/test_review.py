@@ -106,12 +106,8 @@ def test_exact_results_decide_what_is_a_mistake():
     solver = _Solver([1, 0, 1, -1, -1])
     found = list(review(GAME, [0, 8, 4, 7], _Engine(value=0.25), solver))
     assert [move.mark for move in found] == ["?", "?", "??", ""]
-    assert [exact_text(move) for move in found] == [
-        "win to draw",
-        "draw to loss",
-        "win to loss",
-        "win",
-    ]
+    texts = [exact_text(move) for move in found]
+    assert texts == ["win to draw", "draw to loss", "win to loss", "win"]
 
 
 def test_a_solver_decides_what_is_a_mistake():

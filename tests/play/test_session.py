@@ -211,7 +211,7 @@ def test_an_opponent_that_does_not_start_is_explained():
         Session(GAME, Broken(), name="gtp:x", user=0)
 
 
-def test_the_game_starts_when_the_opponent_is_compiled(later, tmp_path):
+def test_the_game_starts_when_the_opponent_is_compiled(later):
     opponent = players.RandomPlayer(GAME)
     session = Session(GAME, opponent, name="it", user=1, run=later)
     session.begin()
