@@ -231,6 +231,11 @@ def test_the_interval_of_a_rate_is_wilsons_interval(successes, trials, low, high
     rates = {"all": arena.MistakeRate(successes, trials)}
     mean_interval = arena.Grade(rates, np.zeros(trials, bool)).mean_interval
     np.testing.assert_allclose(mean_interval, interval, atol=1e-12)
+    # That of two equal groups is narrower by the square root of 2.
+    rates["more"], rate = rates["all"], successes / trials
+    mean_interval = arena.Grade(rates, np.zeros(2 * trials, bool)).mean_interval
+    expected = rate + (np.array(interval) - rate) / 2**0.5
+    np.testing.assert_allclose(mean_interval, expected, atol=1e-12)
 
 
 def test_the_interval_of_the_mean_covers_95_percent():

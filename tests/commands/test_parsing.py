@@ -45,7 +45,8 @@ SEEN = []
         ("--part.is_fast True", {"is_fast": True}),
         ("--part.is-fast=true", {"is_fast": True}),
         ("--part.is-fast false", {}),
-        ("--part.is-exact false --part.size 4", {"is_exact": False, "size": 4}),
+        ("--part.is-exact False --part.size 4", {"is_exact": False, "size": 4}),
+        ("--part.is-exact=FALSE", {"is_exact": False}),
         ("--part.no-is-exact", {"is_exact": False}),
     ],
 )

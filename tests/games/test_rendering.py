@@ -104,5 +104,9 @@ def test_names_are_escaped_and_a_style_can_be_changed():
     policies = {"<a & b>": np.ones(3) / 3}
     svg = to_svg(rendering.MARKS, column_labels="<&>", policies=policies)
     assert "<a & b>" in texts(svg)
+    arrows = {"<a & b>": [rendering.Arrow((0, 0), (2, 2), 1.0)]}
+    svg = to_svg(rendering.MARKS, policies=arrows)
+    assert "<title>&lt;a &amp; b&gt;" in svg
+    assert "<a & b>" not in svg
     style = dataclasses.replace(rendering.MARKS, names=("knights", "knaves"))
     assert "2 knights, 1 knaves" in to_svg(style)

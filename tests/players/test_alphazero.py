@@ -7,6 +7,7 @@ import pytest
 
 from azjax.players import AlphaZeroPlayer
 from azjax.players.core import choose, init_carry
+from azjax.players.model import evaluate
 from azjax.search import SEARCHES, GumbelConfig
 
 # Both sides have two in a row. X to move wins at c3:    O to move wins at c2:
@@ -80,6 +81,15 @@ def begun(searcher, after, analyze):
 def visits(carry):
     """Returns the simulations at the root: those of this move and reused ones."""
     return carry.children_visits[:, 0].sum(axis=-1)
+
+
+def test_the_probability_of_a_draw_is_that_of_the_network(searcher, begun):
+    states, choice, _, _ = begun
+    run = jax.jit(evaluate, static_argnums=(0, 1))
+    _, result = run(searcher.game, searcher.network, searcher.variables, states)
+    _, draw, loss = np.asarray(result).T
+    np.testing.assert_allclose(choice.draw, draw, rtol=1e-5)
+    assert not np.allclose(draw, loss, rtol=1e-2)
 
 
 def test_a_player_without_tree_reuse_has_no_carry(searcher, states):

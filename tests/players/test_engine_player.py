@@ -214,3 +214,11 @@ def test_no_engine_outlives_the_program():
         check=True,
     )
     wait_until(lambda: not exists(int(done.stdout)))
+
+
+def test_the_time_of_a_search_is_added_to_the_limit_for_its_answer(make_player):
+    player = make_player("uci", "hangs", move_seconds=0.3, movetime=10)
+    session = start(player, "uci")
+    with pytest.raises(ForfeitError, match=r"within 0\.31 seconds"):
+        choose(session, "uci")
+    session.close()

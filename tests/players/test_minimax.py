@@ -75,6 +75,7 @@ def negamax(game, states, depth):
 @pytest.mark.parametrize(
     ("name", "depth", "num_moves"),
     [
+        ("tic_tac_toe", 3, 4),  # with several moves that win equally soon
         pytest.param("connect_four", 4, 16, marks=pytest.mark.slow),
         ("connect_four", 5, 25),
         pytest.param("gomoku:4,4,3", 3, 3, marks=pytest.mark.slow),

@@ -17,6 +17,7 @@ RECORDS = {
     "over": np.array([True, False, True]),
     "rates": np.array([[0.0, -0.0], [np.inf, np.nan], [1e-45, 1.5]], np.float32),
     "scores": np.arange(-9, 9, dtype=np.int16).reshape(3, 2, 3),
+    "tail": np.arange(3, dtype=np.int16),
     "logits": jnp.arange(6, dtype=jnp.bfloat16).reshape(3, 2),
 }
 
@@ -39,8 +40,8 @@ def test_unpacked_records_have_the_bits_that_were_packed():
     words, unpacked = jax.jit(
         lambda records: (packing.pack(records), packing.unpack(packing.pack(records)))
     )(RECORDS)
-    # Three words of four bytes each, eight items of two bytes, six of one byte.
-    assert words.shape == (3, packing.num_words) == (3, 3 + 4 + 2)
+    # Three words of four bytes each, nine items of two bytes, six of one byte.
+    assert words.shape == (3, packing.num_words) == (3, 3 + 5 + 2)
     assert_same_bits(unpacked, RECORDS)
 
 

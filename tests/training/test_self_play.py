@@ -25,6 +25,7 @@ CONFIG = SelfPlayConfig(
     num_games=8,
     moves_per_chunk=12,
     num_simulations=(2, 3),
+    temperature_moves=3,
     initial_position_fraction=0.5,
     short_opening_fraction=0.25,
     short_opening_moves=2,
