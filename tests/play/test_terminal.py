@@ -20,7 +20,7 @@ from play.front_end import answers_to, run_with_front_end
 
 from azjax import cli
 
-PATIENCE = 240  # seconds, for a loaded machine
+PATIENCE = 60  # seconds, for a loaded machine
 CELLS = [column + row for column in "abc" for row in "123"]
 # The session leader becomes the owner of the terminal. A shell makes its background
 # jobs and their children ignore SIGINT.
@@ -205,8 +205,7 @@ def test_games_are_played_on_the_screen_and_an_interrupt_ends_it(terminal, tmp_p
     engine, hang = tmp_path / "engine.py", tmp_path / "hang"
     engine.write_text(ENGINE)
     terminal.start(*GAME, f"engine=gtp:{sys.executable} -ISs {engine} {hang}")
-    terminal.wait_for("loading tic_tac_toe ...")
-    terminal.type("b2\ra1\r")  # too early
+    terminal.type("b2\ra1\r")  # too early, and no matter how fast the program starts
     terminal.wait_for(CROSSES)
     assert termios.tcgetattr(terminal.theirs) != terminal.modes
 
@@ -259,7 +258,6 @@ def test_games_are_played_on_the_screen_and_an_interrupt_ends_it(terminal, tmp_p
 )
 def test_keys_pressed_during_loading_are_not_moves(terminal, args, turn):
     terminal.start(*RANDOM, *args)
-    terminal.wait_for("loading tic_tac_toe ...")
     terminal.type("b2\ra1\r")
     terminal.wait_for(turn)
     terminal.type("quit\r")
