@@ -52,19 +52,17 @@ def pytest_configure(config):
     cache is neither read nor written. The tests' cache is part of pytest's, which
     `--cache-clear` empties, so that the next run of the tests compiles only changed
     programs. It stores all programs: loading even the smallest is faster than compiling
-    it. Programs without the places in the source are smaller, and are lowered faster.
+    it.
     """
     if jax.__version_info__ < (0, 11):
         os.environ.setdefault("XLA_FLAGS", FEW_OPTIMIZATIONS)
     if not hasattr(config, "workerinput"):
         os.environ["JAX_COMPILATION_CACHE_DIR"] = str(compiled_programs(config))
         os.environ["JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS"] = "0"
-        os.environ["JAX_TRACEBACK_IN_LOCATIONS_LIMIT"] = "0"
     jax.config.update(
         "jax_compilation_cache_dir", os.environ["JAX_COMPILATION_CACHE_DIR"]
     )
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
-    jax.config.update("jax_traceback_in_locations_limit", 0)
     config.pluginmanager.register(CpuLimit())
 
 

@@ -55,22 +55,6 @@ def test_the_traffic_of_a_program_is_that_of_its_kernels_in_each_step(program):
     assert traffic(program, {"loop.2": 5}) == 3 * (32 + 32 + 16 + 5 * 808)
 
 
-@pytest.fixture
-def places_in_the_source():
-    """Compiles with the places in the source, which the tests' cache leaves out."""
-    settings = {
-        "jax_traceback_in_locations_limit": 10,
-        "jax_compilation_cache_include_metadata_in_key": True,
-    }
-    before = {name: getattr(jax.config, name) for name in settings}
-    for name, value in settings.items():
-        jax.config.update(name, value)
-    yield
-    for name, value in before.items():
-        jax.config.update(name, value)
-
-
-@pytest.mark.usefixtures("places_in_the_source")
 def test_a_program_of_this_machine_is_parsed():
     def step(x, _):
         return jnp.sin(x) @ x, None

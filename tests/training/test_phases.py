@@ -41,15 +41,6 @@ SELF_PLAY, INSERTION, EVALUATION = 0, 1, 5
 
 
 @pytest.fixture(scope="module")
-def places_in_programs():
-    """Writes the functions into the programs, as outside the tests."""
-    before = jax.config.jax_traceback_in_locations_limit
-    jax.config.update("jax_traceback_in_locations_limit", 10)
-    yield
-    jax.config.update("jax_traceback_in_locations_limit", before)
-
-
-@pytest.fixture(scope="module")
 def mesh():
     return jax.sharding.Mesh(np.array(jax.devices()[:1]), ("data",))
 
@@ -65,7 +56,7 @@ def state_and_phases(mesh):
 
 
 @pytest.fixture(scope="module")
-def compiled(state_and_phases, mesh, places_in_programs):
+def compiled(state_and_phases, mesh):
     """Returns a function that compiles a phase once."""
     return functools.cache(
         lambda number: compile_phase(state_and_phases[1][number], mesh)
