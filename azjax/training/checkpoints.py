@@ -72,8 +72,9 @@ class Checkpoints:
             with disk_errors(self._directory), self._using_manager() as manager:
                 manager.close()
                 self._manager = None
-            if is_first_process():
-                self._end_replacements()
+            with disk_errors(self._directory):
+                if is_first_process():
+                    self._end_replacements()
 
     def save(
         self,
