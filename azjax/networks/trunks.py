@@ -166,8 +166,11 @@ class ConvTrunk(nnx.Module):
     observation_shape: (H, W, C).
     num_blocks: number of blocks.
     channels: width.
-    global_pooling: whether every third block pools mean and maximum over the whole
-        board (Wu 2019, "Accelerating self-play learning in Go", section 3.3).
+    global_pooling: whether every third block adds a linear function of the mean and
+        maximum over the whole board, one number a channel, to the input of its second
+        convolution. Unlike KataGo's (Wu 2019, "Accelerating self-play learning in Go",
+        section 3.3) it is added after the ReLU, and so does not gate features; the two
+        were not compared.
     dtype: dtype of the computation; parameters are float32.
     """
 

@@ -40,8 +40,9 @@ class AlphaZeroConfig(SearchConfig):
         c_init: exploration at few visits.
         c_base: visits at which exploration has grown markedly.
         first_play_reduction: the Q-value of an unvisited action is the node's value
-            minus this times sqrt(prior of the visited actions) (KataGo: 0.2); None: a
-            loss (AlphaZero).
+            minus this times sqrt(prior of the visited actions) (Leela Zero); None: a
+            loss (AlphaZero). It holds at noisy roots of self-play too, where KataGo has
+            0; no recipe of azjax sets it in self-play.
         forced_playouts: in self-play, visited root actions get at least
             sqrt(this * prior * visits) visits, and visits that were only forced are
             removed from the action weights (Wu 2019, "Accelerating Self-Play Learning

@@ -38,7 +38,7 @@ def puct_scores(
         c_init: exploration at few visits.
         c_base: visits at which exploration has grown markedly.
         first_play_reduction: the value of an unvisited action is the node's value minus
-            this times sqrt(prior of the visited actions) (Leela Zero, KataGo); None: a
+            this times sqrt(prior of the visited actions) (Leela Zero); None: a
             loss (AlphaZero).
     """
     edge_visits = tree.children_visits[node_index]

@@ -238,8 +238,8 @@ def test_games_are_played_on_the_screen_and_an_interrupt_ends_it(terminal, tmp_p
     terminal.type("a3\r")
     terminal.wait_for(lambda: terminal.moves == ["b2", "a1", "a3", "a2"])
     terminal.type("c1\r")
+    terminal.wait_for(lambda: terminal.moves == ["b2", "a1", "a3", "a2", "c1"])
     terminal.wait_for(lambda: "you win" in terminal.screen.display[0])
-    assert terminal.moves == ["b2", "a1", "a3", "a2", "c1"]
 
     # An interrupt does not wait for the opponent.
     terminal.type("new\r")
