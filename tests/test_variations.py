@@ -36,11 +36,24 @@ NAMES = runpy.run_path(str(SCRIPT))
 VARIATIONS = NAMES["VARIATIONS"]
 
 
-def tiny(game, directory) -> TrainConfig:
-    return TrainConfig(
-        game=game,
+@pytest.fixture(
+    scope="module",
+    params=[
+        ("soft_z", "prioritized", "occupied", "muon"),
+        pytest.param(("five_steps",), marks=pytest.mark.slow),
+        pytest.param(("early",), marks=pytest.mark.slow),
+    ],
+    ids=" ".join,
+)
+def learned(request, tmp_path_factory):
+    """The names of variations, and the metrics of a tiny run with all of them."""
+    rows, arguments = [], {}
+    for name in request.param:
+        arguments |= VARIATIONS[name](games.make("tic_tac_toe"))
+    config = TrainConfig(
+        game="tic_tac_toe",
         iterations=3,
-        run_dir=str(directory),
+        run_dir=str(tmp_path_factory.mktemp("run") / "run"),
         network=NetworkConfig(
             trunk=DenseTrunkConfig(width=16, num_blocks=1, stem_channels=8, window=3)
         ),
@@ -49,55 +62,25 @@ def tiny(game, directory) -> TrainConfig:
         learner=LearnerConfig(batch_size=16, replay_ratio=1.0),
         evaluation=EvaluationConfig(num_evaluations=1, opponents=()),
     )
-
-
-def run_variations(names, game, directory):
-    """Trains with the arguments of several variations; returns the metrics."""
-    rows, arguments = [], {}
-    for name in names:
-        arguments |= VARIATIONS[name](games.make(game))
-    run = train(tiny(game, directory), **arguments, on_iteration=rows.append)
+    with shared_programs(), pytest.MonkeyPatch.context() as patch:
+        patch.setattr(plots, "draw_learning", lambda rows, title: Figure((1, 1)))
+        patch.setattr(evaluation, "shipped", lambda game: None)
+        run = train(config, **arguments, on_iteration=rows.append)
     assert run.finished
     settings = json.loads((run.directory / "config.json").read_text())
     assert settings.get("hooks", []) == [
         each for each in ("loss", "value_target", "sampler") if each in arguments
     ]
-    return rows
+    return request.param, rows
 
 
-@pytest.fixture(scope="module")
-def quick_runs():
-    """Shares the self-play of runs of the same game; plots and evaluates little."""
-    with shared_programs(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plots, "draw_learning", lambda rows, title: Figure((1, 1)))
-        patch.setattr(evaluation, "shipped", lambda game: None)
-        yield
-
-
-@pytest.fixture(scope="module")
-def combined(quick_runs, tmp_path_factory):
-    names = ("soft_z", "prioritized", "occupied", "muon")
-    return run_variations(names, "tic_tac_toe", tmp_path_factory.mktemp("run") / "run")
-
-
-def check_learning(rows, has_occupied):
+def test_variations_learn_alone_and_together(learned):
+    names, rows = learned
     assert [row["iteration"] for row in rows] == [1, 2, 3]
     losses = [row for row in rows if row["policy_loss"] is not None]
     assert losses
     assert all(np.isfinite(row["value_loss"]) for row in losses)
-    assert all(("occupied_loss" in row) == has_occupied for row in losses)
-
-
-def test_a_target_a_sampler_a_head_and_an_optimizer_learn_together(combined):
-    check_learning(combined, has_occupied=True)
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("name", ["five_steps", "early"])
-@pytest.mark.usefixtures("quick_runs")
-def test_a_variation_learns_through_train(name, tmp_path):
-    rows = run_variations([name], "tic_tac_toe", tmp_path / "run")
-    check_learning(rows, has_occupied=False)
+    assert all(("occupied_loss" in row) == ("occupied" in names) for row in losses)
 
 
 def test_the_run_directory_is_named_after_variation_and_game(monkeypatch):

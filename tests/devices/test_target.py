@@ -35,8 +35,9 @@ def test_a_function_is_traced_for_its_target_device():
 
     shape = jax.ShapeDtypeStruct((2,), jnp.float32, sharding=sharding)
     with tracing_for("tpu"):
-        compile_for(mesh, jax.jit(note_target), shape)
+        compiled = compile_for(mesh, jax.jit(note_target), shape)
     assert found == ["cpu"]
+    assert "f32[2]" in (compiled.as_text() or "")
 
 
 def test_convolutions_on_a_cpu_are_not_computed_by_ynnpack():

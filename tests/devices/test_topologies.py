@@ -5,7 +5,7 @@ import jax
 import pytest
 from jax.experimental import topologies
 
-from azjax.devices import CHIPS, compile_for, parse_device, topology_mesh
+from azjax.devices import CHIPS, parse_device, topology_mesh
 from azjax.devices.topologies import target_config
 
 
@@ -37,10 +37,7 @@ def test_a_wrong_device_is_refused_with_what_is_allowed():
     ("device", "raised", "says"),
     [
         (
-            *(
-                "v5e:2x4",
-                RuntimeError("JAX TPU support not installed; cannot"),
-            ),
+            *("v5e:2x4", RuntimeError("JAX TPU support not installed; cannot")),
             "compiling for v5e:2x4 needs JAX's TPU support: pip install 'azjax[tpu]'",
         ),
         (
@@ -95,11 +92,3 @@ def test_target_config_describes_the_gpu():
     assert text.count("{") == text.count("}") == 3
     with pytest.raises(ValueError, match="v5e is not a GPU"):
         target_config(CHIPS["v5e"])
-
-
-def test_compile_for_compiles_for_available_devices():
-    mesh = jax.sharding.Mesh(jax.devices()[:1], ("data",))
-    sharding = jax.sharding.NamedSharding(mesh, jax.P())
-    argument = jax.ShapeDtypeStruct((3,), "float32", sharding=sharding)
-    compiled = compile_for(mesh, jax.jit(lambda x: 2 * x), argument)
-    assert "f32[3]" in (compiled.as_text() or "")

@@ -8,8 +8,6 @@ from flax import nnx
 from azjax.networks import (
     BoardPolicyHead,
     BoardValueHead,
-    PolicyHead,
-    ValueHead,
     expected_value,
     result_probabilities,
     value_loss,
@@ -18,22 +16,6 @@ from azjax.networks import (
 
 def rngs():
     return nnx.Rngs(jax.random.key(0))
-
-
-@pytest.mark.parametrize("dtype", [jnp.float32, jnp.bfloat16])
-@pytest.mark.parametrize("shape", [(3, 4, 5), (6,), (2, 6)])
-def test_heads_make_float32_logits_for_actions_and_values(shape, dtype):
-    def make():
-        heads = (
-            PolicyHead(shape, 7, dtype=dtype, rngs=rngs()),
-            ValueHead(shape, "wdl", dtype=dtype, rngs=rngs()),
-            ValueHead(shape, "scalar", dtype=dtype, rngs=rngs()),
-        )
-        return [(h(jnp.ones((2, *shape), dtype)), nnx.state(h)) for h in heads]
-
-    found = jax.eval_shape(make)
-    chex.assert_shape([logits for logits, _ in found], [(2, 7), (2, 3), (2, 1)])
-    chex.assert_type(jax.tree.leaves(found), jnp.float32)
 
 
 def board_policy_head(num_others=1, dtype=jnp.float32):
@@ -46,16 +28,23 @@ def features(height, width):
 
 
 @pytest.mark.parametrize("num_others", [0, 2])
-def test_a_board_head_has_the_same_weights_on_every_board(num_others):
+def test_board_heads_have_the_same_weights_on_every_board_and_return_float32(
+    num_others,
+):
     def make():
+        dtype = jnp.bfloat16
         heads = (
-            board_policy_head(num_others),
-            BoardValueHead(5, "wdl", dtype=jnp.float32, rngs=rngs()),
+            board_policy_head(num_others, dtype=dtype),
+            BoardValueHead(5, "wdl", dtype=dtype, rngs=rngs()),
         )
-        return [[head(features(*shape)) for head in heads] for shape in shapes]
+        return [
+            [head(features(*shape).astype(dtype)) for head in heads] for shape in shapes
+        ]
 
     shapes = [(3, 4), (6, 5)]
-    for (height, width), logits in zip(shapes, jax.eval_shape(make), strict=True):
+    found = jax.eval_shape(make)
+    chex.assert_type(jax.tree.leaves(found), jnp.float32)
+    for (height, width), logits in zip(shapes, found, strict=True):
         chex.assert_shape(logits, [(2, 2 * height * width + num_others), (2, 3)])
 
 
@@ -71,17 +60,6 @@ def test_board_logits_follow_their_cells_and_depend_on_others_through_pooling():
     planes, turned = (x[:, :-1].reshape(2, 3, 4, 2) for x in (before, turned))
     np.testing.assert_allclose(turned[:, ::-1, ::-1], planes, rtol=1e-5, atol=1e-5)
     assert np.ptp(planes, axis=(1, 2)).min() > 0.1
-
-
-def test_board_heads_of_bfloat16_features_return_float32():
-    def make():
-        half = features(3, 4).astype(jnp.bfloat16)
-        value_head = BoardValueHead(5, "scalar", dtype=jnp.bfloat16, rngs=rngs())
-        return board_policy_head(dtype=jnp.bfloat16)(half), value_head(half)
-
-    logits, value = jax.eval_shape(make)
-    chex.assert_type([logits, value], jnp.float32)
-    chex.assert_shape(value, (2, 1))
 
 
 probabilities = jax.jit(result_probabilities)

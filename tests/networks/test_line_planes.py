@@ -42,12 +42,6 @@ def test_lines_in_all_directions_are_completed_on_the_empty_cells_alone():
     assert cells(theirs) == [(1, 6)]
 
 
-def test_a_line_does_not_continue_over_the_edge():
-    mine, theirs = planes_of(["....XX", "XX....", "......"], 3)
-    assert cells(mine) == [(0, 3), (1, 2)]
-    assert cells(theirs) == []
-
-
 def test_a_single_stone_completes_a_line_of_one_on_every_empty_cell():
     mine, theirs = planes_of(["X.", ".O"], 1)
     assert cells(mine) == cells(theirs) == [(0, 1), (1, 0)]

@@ -168,22 +168,6 @@ def test_pooling_is_the_mean_and_the_maximum():
     np.testing.assert_allclose(compute(x).ravel(), [632, 634, 642])
 
 
-def test_the_windows_of_a_dense_trunk_cover_the_board():
-    @jax.jit
-    def compute(x):
-        stems = [dense_trunk(0, window=window).stem for window in (1, 2, 3, 9)]
-        return [jax.jacobian(stem)(x) for stem in stems]
-
-    jacobians = compute(observations(batch_size=1))
-    # A window larger than the board is cut to it.
-    assert [each.shape[1:3] for each in jacobians] == [(3, 4), (2, 3), (1, 2), (1, 1)]
-    for jacobian in jacobians:
-        # For each changed cell, the output of a window changes.
-        windows = np.abs(jacobian).sum(axis=(0, 1, 2, 3, 4, 7))
-        assert windows.shape == (3, 4)
-        assert (windows > 0).all()
-
-
 @pytest.mark.parametrize(("dtype", "name"), [("float32", "f32"), ("bfloat16", "bf16")])
 def test_a_dense_trunk_multiplies_in_its_dtype_and_returns_float32(dtype, name):
     @jax.jit
@@ -223,20 +207,23 @@ def test_gradients_of_a_bfloat16_dense_trunk_are_close_to_float32_gradients():
     assert max(errors) > 0
 
 
-def test_the_windows_of_a_dense_trunk_are_a_convolution():
+def test_the_windows_of_a_dense_trunk_are_a_convolution_over_the_whole_board():
     @jax.jit
     def compute(x):
-        stem = dense_trunk(0).stem
-        expected = jax.lax.conv_general_dilated(
-            x,
-            stem.kernel[...],
-            window_strides=(1, 1),
-            padding="VALID",
-            dimension_numbers=("NHWC", "HWIO", "NHWC"),
-        )
-        return stem(x), expected + stem.bias[...]
+        stems = [dense_trunk(0, window=window).stem for window in (1, 2, 3, 9)]
+        layout = ("NHWC", "HWIO", "NHWC")
+        expected = [
+            jax.lax.conv_general_dilated(
+                x, stem.kernel[...], (1, 1), "VALID", dimension_numbers=layout
+            )
+            + stem.bias[...]
+            for stem in stems
+        ]
+        return [stem(x) for stem in stems], expected
 
     found, expected = compute(observations())
+    # A window larger than the board is cut to it.
+    assert [each.shape[1:3] for each in found] == [(3, 4), (2, 3), (1, 2), (1, 1)]
     chex.assert_trees_all_close(found, expected, rtol=1e-5, atol=1e-5)
 
 

@@ -4,7 +4,6 @@ import json
 
 import chex
 import jax
-import jax.numpy as jnp
 import mctx
 import numpy as np
 import pytest
@@ -109,31 +108,6 @@ def test_action_weights_of_illegal_moves_are_zero(config, search):
 
 
 @CONFIGS
-def test_the_reward_is_on_the_edge_to_the_end_and_nothing_is_after_it(config, search):
-    """The other edges have the reward 0 and the discount -1."""
-    tree = search(config, CAN_WIN, value=0.6).search_tree
-    child = tree.children_index[0, 0, 0]
-    assert tree.embeddings.terminated[0, child]
-    assert tree.children_rewards[0, 0, 0] == 1
-    assert tree.children_discounts[0, 0, 0] == 0
-    visited = np.asarray(tree.children_visits[0, 0] > 0)[1:]
-    assert visited.any()
-    assert (tree.children_rewards[0, 0, 1:] == 0).all()
-    assert (tree.children_discounts[0, 0, 1:][visited] == -1).all()
-    ended = np.asarray(tree.embeddings.terminated)
-    assert (tree.node_visits[ended] > 1).any(), "nothing to see"
-    assert (tree.children_index[ended] == tree.UNVISITED).all()
-    for numbers in (
-        tree.raw_values[ended],
-        tree.node_values[ended],
-        tree.children_values[ended],
-        tree.children_rewards[ended],
-        tree.children_discounts[ended],
-    ):
-        assert (numbers == 0).all()
-
-
-@CONFIGS
 def test_search_without_noise_does_not_depend_on_the_key(config, search):
     # If moves have equally many visits, PUCT draws one of them.
     logits = np.float32([0.53, 0.31, 0.97, 0.11, 0.71, 0.23, 0.41])
@@ -165,40 +139,15 @@ def test_noise_depends_on_the_key_only(config, search):
     assert (first != other).any()
 
 
-@pytest.mark.parametrize(
-    "explores", [False, pytest.param(True, marks=pytest.mark.slow)]
-)
-def test_puct_plays_a_most_visited_move_and_its_weights_are_the_visits(
-    explores, search
-):
+def test_puct_plays_a_most_visited_move_and_its_weights_are_the_visits(search):
     lines = ("", CAN_WIN, MUST_BLOCK)
-    output = search(ALPHAZERO, *lines, sharpness=1.0, explores=explores)
+    output = search(ALPHAZERO, *lines, sharpness=1.0)
     visits = output.search_tree.children_visits[:, 0]
     chosen = visits[np.arange(3), output.action]
     np.testing.assert_array_equal(chosen, visits.max(axis=-1))
     np.testing.assert_array_equal(visits.sum(axis=-1), NUM_SIMULATIONS)
     weights = visits / NUM_SIMULATIONS
     np.testing.assert_allclose(output.action_weights, weights, rtol=1e-6)
-
-
-@CONFIGS
-def test_results_are_in_float32_with_integer_counts(config, search):
-    output = search(config, "", sharpness=1.0)
-    tree = output.search_tree
-    chex.assert_type(
-        [
-            output.action_weights,
-            value_of(output),
-            tree.node_values,
-            tree.raw_values,
-            tree.children_values,
-            tree.children_rewards,
-            tree.children_discounts,
-            tree.children_prior_logits,
-        ],
-        jnp.float32,
-    )
-    chex.assert_type([tree.node_visits, tree.children_visits, output.action], jnp.int32)
 
 
 def test_the_improved_value_weights_the_visited_moves_by_the_policy(search):
@@ -216,16 +165,6 @@ def test_the_improved_value_weights_the_visited_moves_by_the_policy(search):
     np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
     found = value_of(output.replace(action_weights=np.float32(~is_visited)))
     np.testing.assert_allclose(found[0], summary.value[0], rtol=1e-6)
-
-
-@NOISY
-def test_the_improved_value_of_a_won_position_is_higher_than_of_a_lost_one(
-    config, search
-):
-    output = search(config, CAN_WIN, IS_LOST, value=0.6, explores=True)
-    value = np.asarray(value_of(output))
-    assert (np.abs(value) <= 1 + 1e-6).all()
-    assert value[0] > value[1]
 
 
 def test_a_wrong_setting_is_refused():

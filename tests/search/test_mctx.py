@@ -1,4 +1,4 @@
-"""azjax's policies compared with mctx's, with artificial models and games.
+"""azjax's policies compared with mctx's, with an artificial model.
 
 They differ only behind the end of a game, where mctx searches on.
 """
@@ -168,34 +168,6 @@ SLOW_CASES = {
 }
 
 
-def make_run(case: Case, model):
-    """Compiles `(params, root, illegal, dirichlet_fraction)` to both results."""
-
-    @jax.jit
-    def run(params, root, illegal, dirichlet_fraction):
-        settings = {"invalid_actions": illegal, "max_depth": case.max_depth}
-        if case.is_puct:
-            settings["dirichlet_fraction"] = dirichlet_fraction
-        given = in_type(case.dtype, root)
-        arguments = (model, case.num_simulations)
-        call = functools.partial(case.theirs, params, jax.random.key(0))
-        theirs = call(in_type(jnp.float32, given), *arguments, **settings)
-        if case.from_empty:
-            size = (illegal.shape[1], case.num_simulations + 1)
-            settings["tree"] = empty_tree(root.embedding, *size)
-        with tracing_for(case.platform):
-            call = functools.partial(case.ours, params, jax.random.key(0))
-            return call(given, *arguments, **settings), theirs
-
-    return run
-
-
-def in_type(dtype, root):
-    return root.replace(
-        prior_logits=root.prior_logits.astype(dtype), value=root.value.astype(dtype)
-    )
-
-
 # Comparison
 
 WITHOUT_CHILDREN = {
@@ -242,6 +214,7 @@ def assert_same_result(ours, theirs) -> int:
     tree.
     """
     np.testing.assert_array_equal(ours.action, theirs.action)
+    chex.assert_type(ours.action_weights, jnp.float32)
     close = functools.partial(np.testing.assert_allclose, rtol=1e-5, atol=1e-5)
     close(ours.action_weights, theirs.action_weights)
     our_tree, tree = ours.search_tree, theirs.search_tree
@@ -264,12 +237,8 @@ def assert_same_result(ours, theirs) -> int:
         else:
             close(found, expected, err_msg=name)
     is_used = our_tree.node_visits > 0
-    chex.assert_trees_all_equal(
-        *(
-            jax.tree.map(lambda leaf: leaf[is_used], one.embeddings)
-            for one in (our_tree, tree)
-        )
-    )
+    found, expected = our_tree.embeddings[is_used], tree.embeddings[is_used]
+    np.testing.assert_array_equal(found, expected)
     return num_cut
 
 
@@ -338,7 +307,6 @@ def dice_model(dice, rng_key, action, positions):
     return roll(dice, positions, action, jax.random.uniform(rng_key, action.shape))
 
 
-@functools.partial(jax.jit, static_argnums=1)
 def dice_root(dice, batch_size):
     """Returns the root and its illegal actions."""
     game = jnp.arange(batch_size)
@@ -354,21 +322,33 @@ def dice_root(dice, batch_size):
     return mctx.RootFnOutput(**fields), is_chosen & has_illegal[:, None]
 
 
-def start_of(case: Case, dice: Dice):
-    """Returns the arguments of the compiled function."""
-    return dice, *dice_root(dice, case.batch_size), dice.dirichlet
-
-
-@functools.cache
-def compile_with_dice(case: Case):
-    return make_run(case, dice_model).lower(*start_of(case, Dice())).compile()
-
-
 @pytest.fixture(scope="module")
 def compiled(request):
-    """A case and its compiled function, which all dice share."""
+    """A case, and a compiled function of dice that returns both results."""
     case = (CASES | SLOW_CASES)[request.param]
-    return case, compile_with_dice(case)
+
+    def in_type(dtype, root):
+        prior_logits, value = root.prior_logits.astype(dtype), root.value.astype(dtype)
+        return root.replace(prior_logits=prior_logits, value=value)
+
+    @jax.jit
+    def run(dice):
+        root, illegal = dice_root(dice, case.batch_size)
+        settings = {"invalid_actions": illegal, "max_depth": case.max_depth}
+        if case.is_puct:
+            settings["dirichlet_fraction"] = dice.dirichlet
+        given = in_type(case.dtype, root)
+        arguments = (dice_model, case.num_simulations)
+        call = functools.partial(case.theirs, dice, jax.random.key(0))
+        theirs = call(in_type(jnp.float32, given), *arguments, **settings)
+        if case.from_empty:
+            size = (NUM_ACTIONS, case.num_simulations + 1)
+            settings["tree"] = empty_tree(root.embedding, *size)
+        with tracing_for(case.platform):
+            call = functools.partial(case.ours, dice, jax.random.key(0))
+            return call(given, *arguments, **settings), theirs
+
+    return case, run.lower(Dice()).compile()
 
 
 def pairs_of(cases):
@@ -395,62 +375,8 @@ def pairs_of(cases):
 def test_a_policy_has_the_results_of_mctx(compiled, dice):
     """With roots in float32 and bfloat16, and tables of both kinds."""
     (case, run), dice = compiled, DICE[dice]
-    num_cut = assert_same_result(*jax.device_get(run(*start_of(case, dice))))
+    num_cut = assert_same_result(*jax.device_get(run(dice)))
     if 0.0 not in dice.discounts:
         assert num_cut == 0
     elif case.max_depth is None:
-        assert num_cut > 0, "mctx did not search behind the end"
-
-
-# Games
-
-
-@functools.partial(jax.jit, static_argnums=(0, 1))
-def positions_after_random_moves(game, batch_size):
-    """Returns positions of all stages of a game, including finished ones."""
-
-    def play_move(states, inputs):
-        move, rng_key = inputs
-        legal = jax.vmap(game.legal_action_mask)(states)
-        action = jax.random.categorical(rng_key, jnp.where(legal, 0.0, -1e9))
-        after = jax.vmap(game.step)(states, action)
-        plays = move < jnp.arange(batch_size) % game.max_moves
-
-        def choose(new, old):
-            return jnp.where(plays.reshape(-1, *[1] * (old.ndim - 1)), new, old)
-
-        return jax.tree.map(choose, after, states), None
-
-    start = jax.tree.map(
-        lambda leaf: jnp.broadcast_to(leaf, (batch_size, *leaf.shape)), game.init()
-    )
-    keys = jax.random.split(jax.random.key(0), game.max_moves)
-    return jax.lax.scan(play_move, start, (jnp.arange(game.max_moves), keys))[0]
-
-
-# If all moves are equal in a whole game, mctx's PUCT depends on noise that is no larger
-# than the rounding of its scores: two compilations of mctx can differ.
-@pytest.mark.slow
-@pytest.mark.parametrize(
-    ("policy", "searching", "sizes", "sharpness"),
-    [
-        ("gumbel_muzero_policy", "tic_tac_toe", (18, 100), (0.0,)),
-        ("gumbel_muzero_policy", "connect_four", (84, 64), (1.0, 0.0)),
-        ("muzero_policy", "connect_four", (84, 64), (1.0,)),
-    ],
-)
-def test_in_a_game_only_nodes_after_the_end_differ(
-    policy, searching, sizes, sharpness, request
-):
-    """`sizes` are the numbers of games and of simulations."""
-    searching = request.getfixturevalue(searching)
-    batch_size, num_simulations = sizes
-    case = Case(*both(policy), num_simulations, is_puct=policy == "muzero_policy")
-    run = make_run(case, searching.model)
-    states = positions_after_random_moves(searching.game, batch_size)
-    illegal = ~jax.jit(searching.legal)(states)
-    for number in sharpness:
-        outputs = searching.outputs(sharpness=number)
-        results = run(outputs, jax.jit(searching.root)(outputs, states), illegal, 0.25)
-        num_cut = assert_same_result(*jax.device_get(results))
         assert num_cut > 0, "mctx did not search behind the end"

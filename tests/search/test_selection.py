@@ -1,4 +1,3 @@
-import functools
 import math
 from typing import Any
 
@@ -9,10 +8,9 @@ import numpy as np
 import pytest
 from mctx._src import seq_halving
 
-from azjax.search import alphazero_policy
+from azjax.search import AlphaZeroConfig
 from azjax.search.selection import (
     considered_visits,
-    forced_visits,
     pruned_visits,
     puct_root_selection,
     puct_scores,
@@ -26,7 +24,7 @@ C_BASE = 40.0  # low, so that it has an effect
 SETTINGS: dict[str, Any] = {"c_init": C_INIT, "c_base": C_BASE}
 
 
-def make_nodes(prior, visits, qvalues, value, illegal=None) -> mctx.Tree:
+def make_nodes(prior, visits, qvalues, value) -> mctx.Tree:
     """Returns trees of one node each; players alternate.
 
     Args:
@@ -34,7 +32,6 @@ def make_nodes(prior, visits, qvalues, value, illegal=None) -> mctx.Tree:
         visits: `[B, A]` visits of the actions.
         qvalues: `[B, A]` values of the actions, for the player to move.
         value: `[B]` values of the nodes.
-        illegal: `[B, A]` bool.
     """
     prior, visits = np.float32(prior), np.int32(visits)
     none = np.zeros(visits.shape[:1], np.int32)[:, None]
@@ -51,9 +48,7 @@ def make_nodes(prior, visits, qvalues, value, illegal=None) -> mctx.Tree:
         "children_discounts": -np.ones((len(visits), 1, visits.shape[1]), np.float32),
         "children_values": -np.float32(qvalues)[:, None],
         "embeddings": none,
-        "root_invalid_actions": (
-            np.zeros(visits.shape, bool) if illegal is None else illegal
-        ),
+        "root_invalid_actions": np.zeros(visits.shape, bool),
         "extra_data": None,
     }
     return mctx.Tree(**fields)
@@ -89,31 +84,27 @@ def reference_scores(prior, visits, qvalues, value, *, reduction):
 
 
 @jax.jit
-def select(nodes, reduction, rng_key):
+def select(nodes, reduction):
     """Returns PUCT's selection below the root and the `[B, A]` scores."""
     settings = {**SETTINGS, "first_play_reduction": reduction}
-    actions = jax.vmap(lambda tree: puct_selection(rng_key, tree, 0, 1, **settings))(
-        nodes
-    )
+    key = jax.random.key(0)
+    actions = jax.vmap(lambda tree: puct_selection(key, tree, 0, 1, **settings))(nodes)
     return actions, sum(jax.vmap(lambda tree: puct_scores(tree, 0, **settings))(nodes))
 
 
-@functools.partial(jax.jit, static_argnames="forced_playouts")
-def select_at_root(nodes, reduction, forced_playouts):
-    select_one = functools.partial(
-        puct_root_selection,
-        forced_playouts=forced_playouts,
-        first_play_reduction=reduction,
-        **SETTINGS,
-    )
-    return jax.vmap(lambda tree: select_one(jax.random.key(0), tree, 0))(nodes)
+@jax.jit
+def select_at_root(nodes):
+    settings = {"first_play_reduction": None, "forced_playouts": 2.0, **SETTINGS}
+    return jax.vmap(
+        lambda tree: puct_root_selection(jax.random.key(0), tree, 0, **settings)
+    )(nodes)
 
 
 @pytest.mark.parametrize("reduction", [None, 0.0, 0.2, 1.0])
 def test_puct_selects_as_alphazero_does(reduction):
     numbers = random_numbers()
     nodes = make_nodes(*numbers)
-    actions, scores = jax.device_get(select(nodes, reduction, jax.random.key(0)))
+    actions, scores = jax.device_get(select(nodes, reduction))
     expected = np.array(
         [
             reference_scores(*one, reduction=reduction)
@@ -124,31 +115,6 @@ def test_puct_selects_as_alphazero_does(reduction):
     selected = expected[np.arange(NUM_NODES), actions]
     np.testing.assert_allclose(selected, expected.max(axis=-1), rtol=1e-5, atol=1e-5)
     assert len(np.unique(actions)) == NUM_ACTIONS
-
-
-@pytest.mark.parametrize("visits", [0, 2])
-def test_puct_breaks_ties_by_the_lowest_action(visits):
-    shape = (NUM_NODES, NUM_ACTIONS)
-    nodes = make_nodes(
-        np.full(shape, 1 / NUM_ACTIONS),
-        np.full(shape, visits),
-        np.full(shape, 0.5),
-        np.full(NUM_NODES, 0.5),
-    )
-    for seed in range(5):
-        for reduction in (None, 0.2):
-            actions, _ = select(nodes, reduction, jax.random.key(seed))
-            np.testing.assert_array_equal(actions, 0)
-
-
-def test_puct_selects_no_illegal_action_at_the_root():
-    numbers = random_numbers()
-    best = np.argmax(numbers[0], axis=-1)
-    illegal = np.arange(NUM_ACTIONS) == best[:, None]
-    nodes = make_nodes(*numbers, illegal=illegal)
-    for forced_playouts in (0.0, 50.0):
-        actions = select_at_root(nodes, 0.2, forced_playouts)
-        assert not illegal[np.arange(NUM_NODES), actions].any()
 
 
 NUM_CONSIDERED = (1, 2, 3, 7, 16, 33)
@@ -205,39 +171,19 @@ def reference_pruned_visits(prior, visits, qvalues, forced_playouts):
     return pruned
 
 
-def prune(numbers, forced_playouts, reduction=None):
-    return jax.device_get(prune_nodes(make_nodes(*numbers), forced_playouts, reduction))
-
-
 @jax.jit
-def prune_nodes(nodes, forced_playouts, reduction):
+def prune(nodes, forced_playouts, reduction):
+    settings = {"first_play_reduction": reduction, **SETTINGS}
     return jax.vmap(
-        lambda tree: pruned_visits(
-            tree,
-            0,
-            forced_playouts=forced_playouts,
-            first_play_reduction=reduction,
-            **SETTINGS,
-        )
+        lambda tree: pruned_visits(tree, 0, forced_playouts=forced_playouts, **settings)
     )(nodes)
-
-
-forced_at_once = jax.jit(jax.vmap(forced_visits, in_axes=(0, 0, None)))
-
-
-@pytest.mark.parametrize("forced_playouts", [0.5, 2.0])
-def test_forced_visits_grow_with_the_square_root_of_prior_and_visits(forced_playouts):
-    prior, visits, _, _ = random_numbers()
-    forced = forced_at_once(np.int32(visits), np.float32(prior), forced_playouts)
-    expected = reference_forced_visits(prior, visits, forced_playouts)
-    np.testing.assert_allclose(forced, expected, rtol=1e-5)
 
 
 def test_a_visited_action_is_selected_until_it_has_its_forced_visits():
     numbers = random_numbers()
     prior, visits, _, _ = numbers
     nodes = make_nodes(*numbers)
-    actions = np.asarray(select_at_root(nodes, None, 2.0))
+    actions = np.asarray(select_at_root(nodes))
     is_due = (visits > 0) & (visits < reference_forced_visits(prior, visits, 2.0))
     some_are_due = is_due.any(axis=-1)
     assert some_are_due.any()
@@ -245,7 +191,7 @@ def test_a_visited_action_is_selected_until_it_has_its_forced_visits():
     np.testing.assert_array_equal(
         actions[some_are_due], is_due.argmax(-1)[some_are_due]
     )
-    unforced, _ = jax.device_get(select(nodes, None, jax.random.key(0)))
+    unforced, _ = jax.device_get(select(nodes, None))
     np.testing.assert_array_equal(actions[~some_are_due], unforced[~some_are_due])
 
 
@@ -253,7 +199,7 @@ def test_a_visited_action_is_selected_until_it_has_its_forced_visits():
 @pytest.mark.parametrize("forced_playouts", [0.5, 2.0, 20.0])
 def test_forced_visits_are_pruned_one_by_one(forced_playouts, reduction):
     numbers = random_numbers(max_visits=30)
-    pruned = prune(numbers, forced_playouts, reduction)
+    pruned = prune(make_nodes(*numbers), forced_playouts, reduction)
     expected = [
         reference_pruned_visits(*one, forced_playouts)
         for one in zip(*numbers[:3], strict=True)
@@ -269,59 +215,20 @@ def test_pruning_by_hand():
     # visit.
     prior = [0.5, 0.125, 0.125, 0.125, 0.125]
     visits, qvalues = [20, 8, 4, 4, 0], [0.2, -0.9, 1.0, -0.9, 0.0]
-    pruned = prune(([prior], [visits], [qvalues], [0.0]), 2.0)
+    pruned = prune(make_nodes([prior], [visits], [qvalues], [0.0]), 2.0, None)
     np.testing.assert_allclose(pruned, [[20, 5, 4, 0, 0]], atol=1e-4)
 
 
-# A complete search of an artificial game whose positions are numbers, mixed by moves
-
-
-def scramble(number):
-    """Mixes the bits of uint32 numbers."""
-    for shift, factor in ((16, 0x7FEB352D), (15, 0x846CA68B)):
-        number = (number ^ (number >> shift)) * jnp.uint32(factor)
-    return number ^ (number >> 16)
-
-
-def model(params, rng_key, action, positions):
-    """Values are in [-1, 1]; one move in eight ends the game."""
-    del params, rng_key
-    after = scramble(positions ^ scramble(action.astype(jnp.uint32) + 1))
-    numbers = jnp.arange(1, NUM_ACTIONS + 3, dtype=jnp.uint32)
-    bits = scramble(after[:, None] + numbers * jnp.uint32(0x9E3779B9)) >> 8
-    drawn = bits.astype(jnp.float32) / 2**23 - 1
-    ends = bits[:, 0] % 8 == 0
-    fields = {
-        "reward": jnp.where(ends, jnp.sign(drawn[:, 1]), 0.0),
-        "discount": jnp.where(ends, 0.0, -1.0),
-        "value": jnp.where(ends, 0.0, drawn[:, 1]),
-        "prior_logits": 3 * drawn[:, 2:],
-    }
-    return mctx.RecurrentFnOutput(**fields), after
-
-
-def test_forced_visits_are_made_and_are_not_in_the_policy_target():
-    @jax.jit
-    def run():
-        game = jnp.arange(16)
-        output, positions = model(None, None, game, jnp.full(16, 1, jnp.uint32))
-        fields = {
-            "prior_logits": output.prior_logits,
-            "value": output.value,
-            "embedding": positions,
-        }
-        return alphazero_policy(
-            None,
-            jax.random.key(0),
-            mctx.RootFnOutput(**fields),
-            model,
-            100,
-            invalid_actions=(game % NUM_ACTIONS)[:, None] == jnp.arange(NUM_ACTIONS),
-            forced_playouts=2.0,
-        )
-
-    output = jax.device_get(run())
+def test_forced_visits_are_made_and_are_not_in_the_policy_target(connect_four):
+    lines = ("", *"1234567", "4 4", "4 3 3", "1 1 1 1 1 1", "7 7 7 7 7 7 1")
+    states = connect_four.positions(*lines)
+    output = connect_four.search(
+        AlphaZeroConfig(forced_playouts=2.0), 100, states, explores=True, sharpness=1.0
+    )
     visits = output.search_tree.children_visits[:, 0]
+    illegal = ~np.asarray(jax.jit(connect_four.legal)(states))
+    assert illegal.any()
+    assert (visits[illegal] == 0).all()
     logits = output.search_tree.children_prior_logits[:, 0]
     prior = np.exp(logits - logits.max(axis=1, keepdims=True))
     prior /= prior.sum(axis=1, keepdims=True)

@@ -19,7 +19,6 @@ from azjax.search.score_bounds import (
     is_proven,
     move_bounds,
     proven_value,
-    score_of_reward,
 )
 
 NUM_SIMULATIONS = 300
@@ -98,12 +97,6 @@ def test_the_minimax_of_this_file_agrees_with_the_solved_game(solution):
 
 
 # Functions
-
-
-def test_the_score_of_a_terminated_position_is_the_negated_reward():
-    scores = jax.jit(score_of_reward)(np.float32([1, 0, -1]))
-    np.testing.assert_array_equal(scores, [-WIN, 0, WIN])
-    chex.assert_type(scores, jnp.int16)
 
 
 def test_the_bounds_of_a_move_are_the_childs_negated_and_one_move_later():
@@ -288,58 +281,6 @@ def test_a_lost_position_is_lost_as_late_as_possible(name, tic_tac_toe, solution
     np.testing.assert_array_equal(it.chosen[is_exact], it.exact[is_exact, 0])
 
 
-@NAMES
-def test_a_won_game_is_won_in_time_against_all_replies(name, tic_tac_toe, solution):
-    """Plays all replies in one batch, with a search for each of the winner's moves."""
-    step = jax.jit(jax.vmap(tic_tac_toe.game.step))
-    scores = exact_scores(solution.states)
-    is_won = (scores == WIN - 3) & (solution.num_moves >= 3)
-    states = select(solution, is_won)
-    it = Found(states, search_with(name, tic_tac_toe, states))
-    lower = it.tree.lower[:, 0]
-    won = lower > 0
-    assert won.sum() > NUM_POSITIONS // 2
-    states = take(in_batches(step, it.states, it.output.action), won)
-    moves_left = WIN - lower.astype(int)[won] - 1
-    while True:
-        assert (moves_left >= 0).all(), "the bound was too short"
-        over = states.terminated
-        assert (exact_scores(take(states, over)) == -WIN).all(), "no win"
-        states, moves_left = take(states, ~over), moves_left[~over]
-        answers = [
-            (row, cell)
-            for row, (mine, theirs) in enumerate(marks(states))
-            for cell in range(9)
-            if not (mine | theirs) >> cell & 1
-        ][: 4 * NUM_POSITIONS]
-        if not answers:
-            break
-        rows, cells = np.array(answers).T
-        states = in_batches(step, take(states, rows), cells)
-        moves_left = moves_left[rows] - 2
-        assert not states.terminated.any(), "the other ended the game"
-        action = in_batches(
-            lambda states: search_with(name, tic_tac_toe, states).action, states
-        )
-        states = in_batches(step, states, action)
-
-
-def take(states, rows):
-    return jax.tree.map(lambda leaf: leaf[rows], states)
-
-
-def in_batches(function, *arrays):
-    """Calls a function, which is compiled for `NUM_POSITIONS` rows, with more rows."""
-    count = len(jax.tree.leaves(arrays)[0])
-    rows = np.arange(-(-count // NUM_POSITIONS) * NUM_POSITIONS) % count
-    parts = [
-        jax.device_get(function(*take(arrays, part)))
-        for part in rows.reshape(-1, NUM_POSITIONS)
-    ]
-    joined = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts)
-    return take(joined, slice(count))
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["gumbel", "alphazero"])
 def test_proofs_are_kept_and_a_refuted_move_gets_no_visits_while_others_remain(
@@ -380,28 +321,3 @@ def refuted(tree):
     loses = known & (tree.lower[game, np.maximum(tree.children_index, 0)] > 0)
     legal = tree.children_prior_logits > np.finfo(np.float32).min / 2
     return loses, (legal & ~loses).any(axis=-1, keepdims=True)
-
-
-# Connect Four
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("algorithm", ["gumbel", "alphazero"])
-def test_in_connect_four_the_nearest_win_is_played_and_a_loss_delayed(
-    algorithm, connect_four
-):
-    # Player 0 has three in column 1; player 1 faces an open row of three; player 0
-    # threatens column 1, and every other move loses immediately.
-    lines = ("1 2 1 2 1 2", "3 3 4 4 5", "1 2 1 3 1")
-    states = connect_four.positions(*lines)
-    config = SEARCHES.find(algorithm)(use_solver=True)
-    output = connect_four.search(config, 100, states)
-    tree = output.search_tree
-    assert output.action[0] == 0
-    assert tree.lower[0, 0] == WIN - 1
-    assert tree.node_values[0, 0] == 1
-    assert tree.upper[1, 0] == 2 - WIN
-    assert tree.node_values[1, 0] == -1
-    assert output.action[2] == 0
-    _, upper = root_bounds(tree)
-    np.testing.assert_array_equal(np.flatnonzero(upper[2] >= 0), [0])
