@@ -1,12 +1,14 @@
-"""Checks of settings and arguments.
+"""Checks of settings and arguments, and values of any origin in messages.
 
 A failed check raises a one-line ValueError: the name, the allowed values, and the
-value, truncated to 80 characters.
+value, cut to 80 characters.
 """
 
 import sys
 from collections.abc import Sequence
 from typing import TypeGuard
+
+MAX_INT = 2**31 - 1  # counts and sizes become int32 in JAX
 
 
 def is_int(value: object) -> TypeGuard[int]:
@@ -19,14 +21,17 @@ def is_number(value: object) -> TypeGuard[float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def check_int(name: str, value: object, low: int, high: int | None = None) -> None:
+def check_int(name: str, value: object, low: int, high: int = MAX_INT) -> None:
     """Checks an int.
 
     Raises:
         ValueError: it is not an int from `low` to `high`.
     """
-    if not is_int(value) or value < low or (high is not None and value > high):
-        limits = f">= {low}" if high is None else f"from {low} to {high}"
+    if not is_int(value) or not low <= value <= high:
+        limits = f"from {low} to {high}"
+        if high >= MAX_INT:
+            is_large = is_int(value) and value > high
+            limits = f">= {low} and <= {high}" if is_large else f">= {low}"
         _refuse(name, f"an int {limits}", value)
 
 
@@ -92,5 +97,24 @@ def check_seed(name: str, value: object) -> None:
         _refuse(name, "an int from 0 to 2**32 - 1", value)
 
 
+def quoted(value: object, most: int = 80) -> str:
+    """Returns the `repr` of a value of any origin, cut to `most` characters, for a
+    message."""
+    try:
+        text = repr(value[: most + 1] if isinstance(value, str | bytes) else value)
+    except (ValueError, RecursionError):  # an int of more than 4,300 digits
+        text = f"a number of {value.bit_length()} bits" if is_int(value) else "?"
+    return text if len(text) <= most else f"{text[:most]}..."
+
+
+def printable(text: str, most: int | None = None) -> str:
+    """Returns a text of any origin as one line without control characters, which could
+    manipulate a terminal; cut to `most` characters."""
+    if most is not None and len(text) > most:
+        text = f"{text[:most]}..."
+    text = text.replace("\n", " ").replace("\t", " ")
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
 def _refuse(name: str, allowed: str, value: object) -> None:
-    raise ValueError(f"{name} must be {allowed}: {repr(value)[:80]}")
+    raise ValueError(f"{name} must be {allowed}: {quoted(value)}")

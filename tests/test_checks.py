@@ -4,7 +4,15 @@ import re
 import numpy as np
 import pytest
 
-from azjax.checks import check_bool, check_choice, check_int, check_number, check_seed
+from azjax.checks import (
+    check_bool,
+    check_choice,
+    check_int,
+    check_number,
+    check_seed,
+    printable,
+    quoted,
+)
 
 
 def test_an_int_has_limits():
@@ -17,6 +25,11 @@ def test_an_int_has_limits():
             check_int("size", value, 1, 3)
     with pytest.raises(ValueError, match="size must be an int >= 1: 0"):
         check_int("size", 0, 1)
+    for value in 2**31, 10**400, 10**5000:
+        with pytest.raises(
+            ValueError, match=r"^size must be an int >= 1 and <= 2147483647: "
+        ):
+            check_int("size", value, 1)
 
 
 @pytest.mark.parametrize(
@@ -52,3 +65,12 @@ def test_bools_choices_and_seeds_are_those_allowed():
     for value in -1, 2**32, 1.0, True:
         with pytest.raises(ValueError, match=r"--seed must be an int from 0 to 2\*\*"):
             check_seed("--seed", value)
+
+
+def test_values_of_any_origin_are_shown_in_one_short_line():
+    assert quoted("a\x1b") == r"'a\x1b'"
+    for value in "x" * 10**6, b"x" * 10**6, ["x"] * 10**4, {"a": 10**5000}:
+        assert len(quoted(value)) <= 83
+    assert printable("a\tb\nc\x1b[31m\x9b\u202e\ud800é") == "a b c?[31m???é"
+    assert printable("abc", 2) == "ab..."
+    assert printable("ab", 2) == "ab"

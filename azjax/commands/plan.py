@@ -18,8 +18,12 @@ from azjax.commands.train import parse_train_config
 from azjax.devices import Product, parse_device
 from azjax.networks import Parts
 from azjax.training import TrainConfig, preset
-from azjax.training.estimates import LAUNCH_SECONDS, UTILIZATION
-from azjax.training.forecast import Forecast, forecast
+from azjax.training.forecast import (
+    LAUNCH_SECONDS,
+    UTILIZATION,
+    Forecast,
+    forecast,
+)
 
 
 def plan_command(

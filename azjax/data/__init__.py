@@ -4,7 +4,13 @@ from azjax.data.database import Database, opened
 from azjax.data.files import GAMES, delete_oldest, drop_after, game_files
 from azjax.data.importing import Imported, import_games
 from azjax.data.queries import QUERIES
-from azjax.data.reader import WholeGames, read_games, stored_files, stored_game
+from azjax.data.reader import (
+    WholeGames,
+    games_of_file,
+    read_games,
+    stored_files,
+    stored_game,
+)
 from azjax.data.rows import Rows, file_schema, state_bytes, unpack_states
 
 __all__ = [
@@ -18,6 +24,7 @@ __all__ = [
     "drop_after",
     "file_schema",
     "game_files",
+    "games_of_file",
     "import_games",
     "opened",
     "read_games",

@@ -83,13 +83,24 @@ def _files_of(source: str) -> list[GameFile]:
 
 
 def read_games(files: Sequence[GameFile], game: Game) -> Iterator[WholeGames]:
-    """Yields the finished games of one run, file by file.
+    """Yields the finished games of one run, file by file; see `games_of_file`."""
+    for number in range(len(files)):
+        games = games_of_file(files, number, game)
+        if games is not None:
+            yield games
 
-    Games that lack their beginning, because older files were deleted, or their end are
-    left out. A game that goes on in the next file is yielded with that file.
+
+def games_of_file(
+    files: Sequence[GameFile], number: int, game: Game
+) -> WholeGames | None:
+    """Returns the finished games of one run that end in a file; None if there are none.
+
+    Their moves in earlier files are read there. Games that lack their beginning,
+    because older files were deleted, are left out.
 
     Args:
         files: of one source of `stored_files`.
+        number: index of the file.
         game: the game.
 
     Raises:
@@ -98,26 +109,42 @@ def read_games(files: Sequence[GameFile], game: Game) -> Iterator[WholeGames]:
     """
     import pyarrow as pa  # noqa: PLC0415, an extra
 
-    unfinished: list[pa.Table] = []
-    for file in files:
-        table = pa.concat_tables([*unfinished, _read_table(file.path)])
-        table = table.sort_by([("game", "ascending"), ("ply", "ascending")])
-        starts, is_whole, goes_on = _classify(table)
-        lengths = np.diff(np.append(starts, table.num_rows))
-        unfinished = [table.filter(pa.array(np.repeat(goes_on, lengths)))]
-        whole = table.filter(pa.array(np.repeat(is_whole, lengths)))
-        if whole.num_rows:
-            try:
-                rows = from_table(whole, game)
-            except ValueError as error:
-                raise ValueError(f"{file.path}: {error}") from None
-            ends = np.cumsum(lengths[is_whole])
-            yield WholeGames(file.path, rows, ends - lengths[is_whole])
+    file = files[number]
+    table = _read_table(file.path)
+    of_row, terminated = table["game"].to_numpy(), table["terminated"].to_numpy()
+    table = _of_games(table, of_row[terminated])
+    tables, lacking = [table], table["game"].to_numpy()
+    for earlier in reversed(files[:number]):
+        is_first = table["ply"].to_numpy() == 0
+        lacking = np.setdiff1d(lacking, table["game"].to_numpy()[is_first])
+        # A game has a move or more in each iteration.
+        if not len(lacking) or earlier.last < file.first - game.max_moves:
+            break
+        table = _of_games(_read_table(earlier.path), lacking)
+        tables.append(table)
+    table = pa.concat_tables(tables)
+    table = table.sort_by([("game", "ascending"), ("ply", "ascending")])
+    starts, is_whole = _classify(table)
+    lengths = np.diff(np.append(starts, table.num_rows))
+    whole = table.filter(pa.array(np.repeat(is_whole, lengths)))
+    if not whole.num_rows:
+        return None
+    try:
+        rows = from_table(whole, game)
+    except ValueError as error:
+        raise ValueError(f"{file.path}: {error}") from None
+    ends = np.cumsum(lengths[is_whole])
+    return WholeGames(file.path, rows, ends - lengths[is_whole])
 
 
-def _classify(table: "pa.Table") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
-    """Returns the first row of each game, whether the game is whole, and whether later
-    rows may make it whole.
+def _of_games(table: "pa.Table", games: np.ndarray) -> "pa.Table":
+    import pyarrow as pa  # noqa: PLC0415, an extra
+
+    return table.filter(pa.array(np.isin(table["game"].to_numpy(), games)))
+
+
+def _classify(table: "pa.Table") -> tuple[np.ndarray, np.ndarray]:
+    """Returns the first row of each game, and whether the game is whole.
 
     Args:
         table: positions, by game and ply.
@@ -128,14 +155,12 @@ def _classify(table: "pa.Table") -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     is_first = np.append(True, np.diff(game) != 0)[: len(game)]
     starts = np.flatnonzero(is_first)
     if not len(starts):
-        nothing = np.zeros(0, bool)
-        return starts, nothing, nothing
+        return starts, np.zeros(0, bool)
     lasts = np.append(starts[1:], len(game)) - 1
     place = np.arange(len(game)) - np.repeat(starts, lasts - starts + 1)
     has_all = np.logical_and.reduceat(ply == place, starts)
     num_ends = np.add.reduceat(terminated.astype(np.int64), starts)
-    is_whole = has_all & (num_ends == 1) & terminated[lasts]
-    return starts, is_whole, has_all & (num_ends == 0)
+    return starts, has_all & (num_ends == 1) & terminated[lasts]
 
 
 def _read_table(path: Directory) -> "pa.Table":
@@ -144,9 +169,13 @@ def _read_table(path: Directory) -> "pa.Table":
 
     source: Any = path if isinstance(path, Path) else open_object(path, MAX_FILE_BYTES)
     try:
-        return with_policy_values(pq.ParquetFile(source).read())
+        table = with_policy_values(pq.ParquetFile(source).read())
     except (pa.ArrowException, OSError) as error:
         if getattr(error, "errno", None) is not None:
             raise  # of the file system
         reason = str(error).splitlines()[0][:200]
         raise ValueError(f"{path} is damaged: {reason}") from None
+    for name in ("game", "ply", "terminated"):
+        if table[name].null_count:
+            raise ValueError(f"{path}: {name} has missing values")
+    return table

@@ -50,8 +50,8 @@ class TrainState:
     """The complete training state; a checkpoint stores it.
 
     learner: parameters, their average, the optimizer state.
-    games: games in progress, leaves `[L, B / L, ...]` for L lanes; without those of
-        stored games if self-play fills a part of the slots.
+    games: games of self-play in progress, leaves `[L, B / L, ...]` for L lanes; without
+        those of stored games if self-play fills a part of the slots.
     replay: stored positions, leaves `[L, R, B / L, ...]`.
     sampler: the sampler's state, leaves `[L, ...]`.
     rng_key: the run's key; constant; the iteration number is folded in, and for updates
@@ -195,7 +195,7 @@ def _make_init(
 ):
     """Returns the `init` of an `Algorithm`."""
     num_games = config.self_play.num_games // lanes.number
-    # A run of stored games only has these in progress.
+    # Not used if all slots hold stored games.
     num_played = config.played_slots // lanes.number or num_games
 
     def init_lane(rng_key: jax.Array):

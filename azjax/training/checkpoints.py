@@ -8,25 +8,21 @@ import contextlib
 import itertools
 import json
 import threading
+import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 import orbax.checkpoint as ocp
 from etils import epath
+from jax.experimental import multihost_utils
 from orbax.checkpoint import checkpoint_managers
 
 from azjax.remote import Directory, resolved, store_errors
-from azjax.training.checkpoint_integrity import (
-    DamageError,
-    causes_of,
-    damage,
-    digest,
-    first_line,
-    json_digest,
-    structure,
-)
 from azjax.training.distributed import (
+    first_line,
     in_any,
     is_first_process,
     raise_on_all_processes,
@@ -37,6 +33,8 @@ from azjax.training.run_directory import disk_errors, system_error_number
 
 _REPLACED = ".replaced"  # end of the name of a checkpoint that is being replaced
 _POLL_SECONDS = 0.1  # interval of checks whether a save is complete
+# Beginnings of TensorStore's messages for a truncated file or a wrong checksum.
+_DAMAGE_TEXTS = ("DATA_LOSS: ", "OUT_OF_RANGE: ", "Error decoding ")
 
 
 class Checkpoints:
@@ -45,12 +43,15 @@ class Checkpoints:
     directory: created if missing.
     keep: number of the newest checkpoints to keep, besides the best.
     version: version of the state's layout; checkpoints of other versions are refused.
+    run: id of the run; checkpoints of other runs are refused.
     """
 
-    def __init__(self, directory: Directory, *, keep: int, version: int = 1):
+    def __init__(
+        self, directory: Directory, *, keep: int, version: int = 1, run: str = ""
+    ):
         self._directory = resolved(directory)
         self._keep = keep
-        self._version = version
+        self._about = {"format": version, "run": run}
         self._manager: _Manager | None = None
         self._watcher: _Watcher | None = None
         with disk_errors(self._directory):
@@ -68,13 +69,16 @@ class Checkpoints:
         """Waits for the save in progress and closes Orbax's manager."""
         if exception[0] is not None and jax.process_count() > 1:
             self._abandon()  # the other processes may not save
-        if self._manager is not None:
-            with disk_errors(self._directory), self._using_manager() as manager:
+        if self._manager is None:
+            return
+        # After an error, that one is raised.
+        late = contextlib.suppress(*([Exception] if exception[0] is not None else []))
+        with late, disk_errors(self._directory):
+            with self._using_manager() as manager:
                 manager.close()
                 self._manager = None
-            with disk_errors(self._directory):
-                if is_first_process():
-                    self._end_replacements()
+            if is_first_process():
+                self._end_replacements()
 
     def save(
         self,
@@ -107,7 +111,7 @@ class Checkpoints:
                 self._begin_replacement(progress["iteration"])
                 manager.reload()
             about = {
-                "format": self._version,
+                **self._about,
                 "structure": structure(state),
                 "digest": digest(state),
                 "progress_digest": json_digest(progress),
@@ -135,8 +139,8 @@ class Checkpoints:
             report: called with a line about each damaged checkpoint, which is renamed.
 
         Raises:
-            ValueError: all checkpoints are damaged, or they have another version,
-                network or optimizer.
+            ValueError: all checkpoints are damaged, or they are of another version,
+                run, network or optimizer.
             OSError: a checkpoint cannot be read; it may be intact and is not renamed.
         """
         with store_errors(self._directory), self._using_manager() as manager:
@@ -144,7 +148,7 @@ class Checkpoints:
         for step in steps:
             try:
                 with self._using_manager() as manager:
-                    return _restore_step(manager, step, state, self._version)
+                    return _restore_step(manager, step, state, self._about)
             except _OtherRunError as error:
                 raise ValueError(
                     f"checkpoint {step} in {self._directory} {error}, or start a new "
@@ -352,7 +356,7 @@ def wait_at_barrier(name: str, seconds: int) -> None:
 
 
 def _restore_step(
-    manager: ocp.CheckpointManager, step: int, state: Any, version: int
+    manager: ocp.CheckpointManager, step: int, state: Any, about: Mapping[str, Any]
 ) -> tuple[Any, dict[str, Any]]:
     progress = manager.restore(
         step, args=ocp.args.Composite(progress=ocp.args.JsonRestore())
@@ -360,11 +364,13 @@ def _restore_step(
     if "format" not in progress:
         raise DamageError("its format is missing")
     saved_version = progress.pop("format")
-    if saved_version != version:
+    if saved_version != about["format"]:
         raise _OtherRunError(
             f"has format {saved_version!r}; this version of azjax reads format "
-            f"{version}: finish the run with the version that started it"
+            f"{about['format']}: finish the run with the version that started it"
         )
+    if progress.pop("run", None) != about["run"]:
+        raise _OtherRunError("is of another run than config.json: move it away")
     saved_structure = progress.pop("structure", None)
     saved = progress.pop("digest", None), progress.pop("progress_digest", None)
     if json_digest(progress) != saved[1]:
@@ -391,3 +397,80 @@ def _merit(metrics: Mapping[str, float]) -> float:
 
 class _OtherRunError(Exception):
     """An intact checkpoint of another run or version."""
+
+
+class DamageError(Exception):
+    """A checkpoint whose content differs from what was saved."""
+
+
+def damage(error: BaseException) -> str | None:
+    """Returns the damage of a checkpoint's content that made a restore fail; None for
+    every other cause, which may be temporary."""
+    causes = causes_of(error)
+    if any(isinstance(cause, MemoryError | OSError) for cause in causes):
+        return None
+    contents = (DamageError, json.JSONDecodeError, UnicodeDecodeError)
+    for cause in causes:
+        is_damage = isinstance(cause, contents) or any(
+            text in str(cause) for text in _DAMAGE_TEXTS
+        )
+        if is_damage and not system_error_number(cause):
+            return first_line(cause)
+    return None
+
+
+def causes_of(error: BaseException) -> list[BaseException]:
+    """Returns an exception and its chain of causes, the root cause last."""
+    causes, cause = [], error
+    while cause is not None:
+        causes.append(cause)
+        cause = cause.__cause__ or cause.__context__
+    return causes
+
+
+def digest(state: Any) -> int:
+    """Returns a CRC-32 checksum of all arrays in a pytree, with shapes and dtypes.
+
+    It does not depend on the sharding, which may divide the first axis only.
+    """
+    value = 0
+    for array in jax.tree.leaves(state):
+        is_key = jnp.issubdtype(array.dtype, jax.dtypes.prng_key)
+        leaf = jax.random.key_data(array) if is_key else array
+        value = zlib.crc32(f"{leaf.shape}{leaf.dtype}".encode(), value)
+        value = zlib.crc32(_row_sums(leaf).tobytes(), value)
+    return value
+
+
+def _row_sums(leaf: Any) -> np.ndarray:
+    """Returns `[L, bytes]` uint8: a checksum of each row along the first axis, or the
+    row itself if it is one number."""
+    if isinstance(leaf, jax.Array) and not leaf.is_fully_addressable:
+        if leaf.is_fully_replicated:
+            return _row_sums(leaf.addressable_data(0))
+        shards = leaf.addressable_shards
+        parts = [_row_sums(shard.data) for shard in shards]
+        sums = np.zeros((len(leaf), *parts[0].shape[1:]), np.uint8)
+        for shard, part in zip(shards, parts, strict=True):
+            sums[shard.index[0]] = part
+        # Each row is nonzero in one process only.
+        return multihost_utils.process_allgather(sums).max(axis=0)
+    array = np.atleast_1d(np.asarray(leaf))
+    if array.ndim == 1:
+        return array.view(np.uint8).reshape(len(array), -1)
+    sums = np.array([zlib.crc32(row.tobytes()) for row in array], np.uint32)
+    return sums.view(np.uint8).reshape(len(array), -1)
+
+
+def structure(state: Any) -> int:
+    """Returns a CRC-32 checksum of the names, shapes and dtypes of all arrays."""
+    leaves = [
+        (jax.tree_util.keystr(path), leaf.shape, str(leaf.dtype))
+        for path, leaf in jax.tree.leaves_with_path(state)
+    ]
+    return zlib.crc32(repr(leaves).encode())
+
+
+def json_digest(values: Mapping[str, Any]) -> int:
+    """Returns a CRC-32 checksum of JSON values."""
+    return zlib.crc32(json.dumps(values, sort_keys=True).encode())

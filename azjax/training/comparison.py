@@ -19,6 +19,7 @@ from azjax.training.optimizer_identity import VERSION_INDEPENDENT
 from azjax.training.plots import PLAYERS
 from azjax.training.q_config import QConfig
 from azjax.training.reporting import duration
+from azjax.training.run_config import flattened
 from azjax.training.run_directory import CONFIG_FILE, read_config
 from azjax.training.saved_config import load_any_config
 from azjax.training.summary import rate_text
@@ -156,20 +157,13 @@ def read_run(name: str, directory: Directory) -> SavedRun:
         name,
         directory,
         config,
-        dict(_settings(values)),
+        {
+            _OPTIONS.get(name, name).replace("_", "-"): value
+            for name, value in flattened(values)
+        },
         counters[-1] if counters else None,
         tuple(evaluation for evaluation in evaluations if evaluation),
     )
-
-
-def _settings(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yields the names of options and their values."""
-    for name, value in values.items():
-        if isinstance(value, dict):
-            yield from _settings(value, f"{prefix}{name}.")
-        else:
-            option = _OPTIONS.get(f"{prefix}{name}", f"{prefix}{name}")
-            yield option.replace("_", "-"), value
 
 
 def _replaced(content: Mapping[str, Any]) -> dict[str, Any]:
@@ -272,14 +266,19 @@ def _strength(runs: Sequence[SavedRun]) -> Iterator[tuple[str, list[str]]]:
     """Yields names and texts of the last evaluations; nothing if there are none."""
     last = [run.evaluations[-1] if run.evaluations else None for run in runs]
     if any(last):
-        yield "after", [_time_text(row.counters) if row else NONE for row in last]
+        yield (
+            "after",
+            [
+                f"iteration {row.counters['iteration']:,}, "
+                f"{duration(row.counters['seconds'])}"
+                if row
+                else NONE
+                for row in last
+            ],
+        )
     for measure in measures(runs):
         rates = [row.rates.get(measure) if row else None for row in last]
         yield measure.label, [rate_text(*rate) if rate else NONE for rate in rates]
-
-
-def _time_text(counters: Mapping[str, float]) -> str:
-    return f"iteration {counters['iteration']:,}, {duration(counters['seconds'])}"
 
 
 def _setting_text(value: object) -> str:

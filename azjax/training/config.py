@@ -10,14 +10,14 @@ from azjax.checks import check_int, check_number, check_seed
 from azjax.networks import NetworkConfig
 from azjax.remote import Directory, as_directory, as_run_directory
 from azjax.search import MAX_NODES, GumbelConfig, SearchConfig
-from azjax.training.evaluation_config import EvaluationConfig
 from azjax.training.run_config import (
+    BaseEvaluationConfig,
     CheckpointConfig,
     DataConfig,
     ReportConfig,
     check_length,
+    check_opponents,
 )
-from azjax.training.stored_fraction import check_stored_fraction, stored_part
 from azjax.training.targets import horizon
 
 
@@ -139,7 +139,7 @@ class ReplayConfig:
             ("min_positions", 0),
             ("policy_entries", 1),
         ):
-            check_int(f"replay.{name}", getattr(self, name), low)
+            check_int(f"replay.{name}", getattr(self, name), low, 2**53)
         check_number("replay.window", self.window, above=0, at_most=1)
 
 
@@ -192,10 +192,31 @@ class LearnerConfig:
             check_number(f"learner.{name}", getattr(self, name), at_least=0)
         for name in ("warmup_fraction", "final_lr_fraction", "td_lambda"):
             check_number(f"learner.{name}", getattr(self, name), at_least=0, at_most=1)
-        for name in ("replay_ratio", "learning_rate", "max_gradient_norm"):
+        for name in ("learning_rate", "max_gradient_norm"):
             check_number(f"learner.{name}", getattr(self, name), above=0)
+        check_number("learner.replay_ratio", self.replay_ratio, above=0, at_most=10**6)
         check_number("learner.max_regret", self.max_regret, at_least=0, at_most=2)
         check_number("learner.ema_decay", self.ema_decay, at_least=0, below=1)
+
+
+@dataclasses.dataclass(frozen=True)
+class EvaluationConfig(BaseEvaluationConfig):
+    """Evaluation settings.
+
+    Attributes:
+        num_simulations: simulations of the evaluated search.
+        opponents: player specs, as `azjax.players.load` takes them; the network without
+            search plays a match against each.
+    """
+
+    num_simulations: int = 64
+    opponents: tuple[str, ...] = ("random",)
+
+    def __post_init__(self) -> None:
+        """Checks the values."""
+        super().__post_init__()
+        check_int("evaluation.num_simulations", self.num_simulations, 1, MAX_NODES)
+        check_opponents(self.opponents)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -282,12 +303,26 @@ class TrainConfig:
                     f"{name} must be a multiple of num_lanes, {self.num_lanes}: "
                     f"{number}"
                 )
-        check_stored_fraction(
-            self.stored_fraction,
-            self.self_play.num_games // self.num_lanes,
-            has_sources=bool(self.learn_from),
-        )
+        self._check_stored_fraction()
         self.check_replay(self._horizon)
+
+    def _check_stored_fraction(self) -> None:
+        fraction = self.stored_fraction
+        check_number("stored_fraction", fraction, above=0, at_most=1)
+        if fraction == 1:
+            return
+        if not self.learn_from:
+            raise ValueError(
+                f"stored_fraction must be 1 without learn_from: {fraction}"
+            )
+        lane_slots = self.self_play.num_games // self.num_lanes
+        stored = self.stored_slots // self.num_lanes
+        if not 0 < stored < lane_slots:
+            raise ValueError(
+                "stored_fraction must be 1, or give a part of the slots of each lane "
+                f"to stored games and a part to self-play: {fraction} of {lane_slots} "
+                f"(self_play.num_games / num_lanes) is {stored}"
+            )
 
     def check_replay(self, horizon: int) -> None:
         """Checks that every position stays in the replay until it can be sampled.
@@ -367,7 +402,7 @@ class TrainConfig:
         if not self.learn_from:
             return 0
         lane_slots = self.self_play.num_games // self.num_lanes
-        return self.num_lanes * stored_part(self.stored_fraction, lane_slots)
+        return self.num_lanes * round(self.stored_fraction * lane_slots)
 
     @property
     def played_slots(self) -> int:

@@ -71,7 +71,7 @@ def join_processes(
     except (RuntimeError, ValueError) as error:
         raise ValueError(
             "the processes of this run could not find each other "
-            f"({_line(error)}): give --coordinator HOST:PORT, --num-processes and "
+            f"({first_line(error)}): give --coordinator HOST:PORT, --num-processes and "
             "--process-id where JAX cannot find them"
         ) from None
     finally:
@@ -220,8 +220,8 @@ def exit_if_process_lost() -> Iterator[None]:
             raise
         _say(
             f"process {jax.process_index()} cannot continue, probably because another "
-            f"process of the run has ended ({_line(error)}): start all of them again "
-            "to continue from the last checkpoint"
+            f"process of the run has ended ({first_line(error)}): start all of them "
+            "again to continue from the last checkpoint"
         )
         _say(_missing_text())  # seconds later, and JAX may end this process before
         if is_first_process():
@@ -314,5 +314,6 @@ def check_shared(directory: Directory) -> None:
             path.unlink(missing_ok=True)
 
 
-def _line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """Returns the first line of an error's message, or its type."""
     return (str(error).strip() or type(error).__name__).splitlines()[0]

@@ -2,24 +2,26 @@
 it."""
 
 import dataclasses
-from collections.abc import Callable, Sequence
-from typing import Any
+from collections import Counter
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import jax
 
 from azjax import games as game_register
-from azjax.devices import Chip, chip_of, topology_mesh, tracing_for
-from azjax.networks import Parts
+from azjax.devices import (
+    Chip,
+    Product,
+    chip_of,
+    products,
+    products_of,
+    topology_mesh,
+    tracing_for,
+)
+from azjax.games import Game
+from azjax.networks import Network, Parts, Variables, predict
 from azjax.training.algorithm import make_algorithm
 from azjax.training.config import TrainConfig
-from azjax.training.estimates import (
-    Work,
-    chip_memory,
-    launch_seconds,
-    positions_per_second,
-    traffic_per_position,
-    work,
-)
 from azjax.training.lanes import abstract_state
 from azjax.training.memory import (
     advice,
@@ -29,11 +31,86 @@ from azjax.training.memory import (
 )
 from azjax.training.phases import (
     CompiledPhase,
+    Phase,
     chip_bytes,
     compile_phase,
     phases,
 )
 from azjax.training.territory import training_network
+
+UTILIZATION = 0.4  # of the peak, typical of good programs with large batches
+LAUNCH_SECONDS = 4e-6  # launch time of a GPU kernel; 3 to 5 microseconds are usual
+
+
+class Work(NamedTuple):
+    """Floating-point operations of matrix products per position.
+
+    forward: matrix products of the network for one position.
+    evaluations: network evaluations per position (root and simulations), none in slots
+        with stored games; one number for each stage of the run.
+    update: operations of an update per position of its batch.
+    replay_ratio: expected number of times each position is sampled.
+    """
+
+    forward: Counter[Product]
+    evaluations: tuple[float, ...]
+    update: float
+    replay_ratio: float
+
+    @property
+    def forward_flops(self) -> int:
+        """Operations of one network evaluation."""
+        return flops(self.forward)
+
+    def flops(self, evaluations: float) -> float:
+        """Returns the operations per position, given its evaluations."""
+        return evaluations * self.forward_flops + self.replay_ratio * self.update
+
+
+def flops(counted: Counter[Product]) -> int:
+    """Returns the operations of matrix products."""
+    return sum(number * product.flops for product, number in counted.items())
+
+
+def work(
+    config: TrainConfig,
+    game: Game,
+    network: Network,
+    variables: Variables,
+    *,
+    gradient: Phase,
+) -> Work:
+    """Counts the operations of a run.
+
+    Args:
+        config: the run's settings.
+        game: the game.
+        network: its structure.
+        variables: its parameters, or their shapes.
+        gradient: the phase that computes gradients.
+    """
+    position = jax.ShapeDtypeStruct((1, *game.observation_shape), "float32")
+    function: Any = gradient.function
+    traced = function.trace(*gradient.arguments)
+    played = config.played_slots / config.self_play.num_games
+    return Work(
+        forward=products(lambda *args: predict(network, *args), variables, position),
+        evaluations=tuple(
+            played * (1 + mean_simulations(config, simulations))
+            for simulations in config.self_play.num_simulations
+        ),
+        update=flops(products_of(traced.jaxpr.jaxpr)) / config.learner.batch_size,
+        replay_ratio=config.updates_per_iteration
+        * config.learner.batch_size
+        / config.chunk_positions,
+    )
+
+
+def mean_simulations(config: TrainConfig, num_simulations: int) -> float:
+    """Returns the mean simulations of a move over full and fast searches."""
+    lane_games = max(1, config.played_slots // config.num_lanes)
+    full = config.self_play.full_games_of(lane_games) / lane_games
+    return full * num_simulations + (1 - full) * config.self_play.fast_simulations
 
 
 @dataclasses.dataclass(frozen=True)
@@ -67,12 +144,16 @@ class Forecast:
     @property
     def needed(self) -> tuple[int, str]:
         """Bytes that a chip needs, and the phase that needs most."""
-        return chip_memory(sum(self.state.values()), self.phases)
+        most = max(self.phases, key=lambda phase: phase.beside_state)
+        # The code of all phases stays in memory.
+        code = sum(phase.code for phase in self.phases)
+        return sum(self.state.values()) + code + most.beside_state, most.name
 
     @property
     def traffic(self) -> float:
-        """Bytes that all chips read and write per position."""
-        return traffic_per_position(self.config, self.phases, self.num_chips)
+        """Bytes that all chips read and write in main memory per position."""
+        chunk_bytes = sum(phase.runs * phase.traffic for phase in self.phases)
+        return self.num_chips * chunk_bytes / self.config.chunk_positions
 
     @property
     def peak(self) -> float | None:
@@ -81,19 +162,24 @@ class Forecast:
 
     @property
     def speeds(self) -> tuple[float, ...]:
-        """Positions per second at 40% of the peak in each stage of the run; empty if
-        the peak is unknown."""
+        """Positions per second at `UTILIZATION` of the peak of all chips in each stage
+        of the run; empty if the peak is unknown."""
         if self.peak is None:
             return ()
+        speed = UTILIZATION * self.peak * self.num_chips
         return tuple(
-            positions_per_second(self.work.flops(number), self.peak, self.num_chips)
-            for number in self.work.evaluations
+            speed / self.work.flops(number) for number in self.work.evaluations
         )
 
     @property
     def launch_seconds(self) -> float:
-        """Launch time of a chunk's kernels on a GPU (seconds)."""
-        return launch_seconds(self.config, self.phases[0])
+        """Minimum launch time of self-play's kernels in a chunk on a GPU (seconds),
+        with one level of descent per simulation; 0 if nothing is searched."""
+        launches, self_play = self.phases[0].launches, self.config.self_play
+        if launches is None:
+            return 0.0
+        steps = self_play.moves_per_chunk * self_play.longest_search
+        return steps * launches.total * LAUNCH_SECONDS
 
     def check(self) -> None:
         """Checks that the run fits.
@@ -167,66 +253,57 @@ def forecast(
     devices = jax.devices() if device is None else [*topology_mesh(device).devices]
     # Covers all tracing, because JAX caches traces.
     with tracing_for(devices[0].platform):
-        return _forecast(config, device, devices, parts=parts, enter=enter)
-
-
-def _forecast(
-    config: TrainConfig,
-    device: str | None,
-    devices: Sequence[Any],
-    *,
-    parts: Parts | None,
-    enter: Callable[[str], None],
-) -> Forecast:
-    chip = chip_of(devices[0])
-    usable = available_bytes() if device is None else chip and chip.usable_memory
-    name = device or devices[0].device_kind
-    game = game_register.make(config.game)
-    network, variables, parts = training_network(config, game, parts)
-    algorithm = make_algorithm(config, game, network, parts=parts, devices=devices)
-    mesh = algorithm.lanes.mesh
-    needed = required_memory(
-        config,
-        game,
-        network,
-        variables,
-        lambda: algorithm.init(variables),
-        num_devices=mesh.size,
-        is_cpu=devices[0].platform == "cpu",
-        parts=parts,
-    )
-    check_fits(config, needed, usable)
-    to_lower = advice(config, needed)
-    state = abstract_state(lambda: algorithm.init(variables), algorithm.shardings)
-    compiled, gradient = [], None
-    for phase in phases(config, game, network, algorithm, state=state):
-        enter(phase.name)
-        try:
-            compiled.append(compile_phase(phase, mesh))
-        except jax.errors.JaxRuntimeError as error:
-            if "RESOURCE_EXHAUSTED" not in str(error):
-                raise
-            raise ValueError(
-                f"{phase.name} does not fit into the memory of {name}: {to_lower}"
-            ) from None
-        gradient = phase if phase.name == "gradient" else gradient
-    if gradient is None:
-        raise RuntimeError("there is no gradient to compile")
-    return Forecast(
-        config=config,
-        device=name,
-        chip=chip,
-        num_chips=mesh.size,
-        state={
-            "replay": chip_bytes(state.replay),
-            "network and optimizer": chip_bytes(state.learner),
-            "games and sampler": chip_bytes((state.games, state.sampler)),
-        },
-        trees=sum(
-            part.size for part in needed if "self_play.num_simulations" in part.settings
-        ),
-        phases=tuple(compiled),
-        usable=usable,
-        work=work(config, game, network, variables, gradient=gradient),
-        to_lower=to_lower,
-    )
+        chip = chip_of(devices[0])
+        usable = available_bytes() if device is None else chip and chip.usable_memory
+        name = device or devices[0].device_kind
+        game = game_register.make(config.game)
+        network, variables, parts = training_network(config, game, parts)
+        algorithm = make_algorithm(config, game, network, parts=parts, devices=devices)
+        mesh = algorithm.lanes.mesh
+        needed = required_memory(
+            config,
+            game,
+            network,
+            variables,
+            lambda: algorithm.init(variables),
+            num_devices=mesh.size,
+            is_cpu=devices[0].platform == "cpu",
+            parts=parts,
+        )
+        check_fits(config, needed, usable)
+        to_lower = advice(config, needed)
+        state = abstract_state(lambda: algorithm.init(variables), algorithm.shardings)
+        compiled, gradient = [], None
+        for phase in phases(config, game, network, algorithm, state=state):
+            enter(phase.name)
+            try:
+                compiled.append(compile_phase(phase, mesh))
+            except jax.errors.JaxRuntimeError as error:
+                if "RESOURCE_EXHAUSTED" not in str(error):
+                    raise
+                raise ValueError(
+                    f"{phase.name} does not fit into the memory of {name}: {to_lower}"
+                ) from None
+            gradient = phase if phase.name == "gradient" else gradient
+        if gradient is None:
+            raise RuntimeError("there is no gradient to compile")
+        return Forecast(
+            config=config,
+            device=name,
+            chip=chip,
+            num_chips=mesh.size,
+            state={
+                "replay": chip_bytes(state.replay),
+                "network and optimizer": chip_bytes(state.learner),
+                "games and sampler": chip_bytes((state.games, state.sampler)),
+            },
+            trees=sum(
+                part.size
+                for part in needed
+                if "self_play.num_simulations" in part.settings
+            ),
+            phases=tuple(compiled),
+            usable=usable,
+            work=work(config, game, network, variables, gradient=gradient),
+            to_lower=to_lower,
+        )

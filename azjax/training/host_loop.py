@@ -4,7 +4,7 @@ import contextlib
 import dataclasses
 import functools
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -20,7 +20,7 @@ from azjax.training.distributed import (
 )
 from azjax.training.kept_games import KeptGames
 from azjax.training.lanes import abstract_state
-from azjax.training.metrics import Row, check_finite
+from azjax.training.metrics import Row, check_finite, with_scores
 from azjax.training.plan import (
     PLAN_FILE,
     Plan,
@@ -30,12 +30,15 @@ from azjax.training.plan import (
     write_plan,
 )
 from azjax.training.planner import Planner
-from azjax.training.progress import Progress, Totals
 from azjax.training.reporting import Reporter, SilentReporter, duration
 from azjax.training.run_config import RunConfig
-from azjax.training.run_directory import CHECKPOINTS, disk_errors
-from azjax.training.signals import StopSignals
-from azjax.training.stops import StopRequests
+from azjax.training.run_directory import (
+    CHECKPOINTS,
+    check_still_there,
+    disk_errors,
+    run_id,
+)
+from azjax.training.signals import StopRequests, StopSignals
 from azjax.training.working_directory import WorkingDirectory, working_directory
 
 if TYPE_CHECKING:
@@ -56,6 +59,7 @@ class HasIteration(Protocol):
 State = TypeVar("State", bound=HasIteration)
 Player = TypeVar("Player")
 Hook = Callable[[Row], None]
+Totals = Mapping[str, Any]  # JSON values
 
 
 class RunFunctions(NamedTuple, Generic[State, Player]):
@@ -116,6 +120,62 @@ class Run(Generic[Player]):
     last: dict[str, Any] | None
 
 
+@dataclasses.dataclass
+class Progress:
+    """The host's counters over all segments of a run.
+
+    plan: fraction of the run that is done after each iteration.
+    seconds: time used.
+    evaluations: number of evaluations, without that of the initial network.
+    first: evaluation of the initial network.
+    last: newest evaluation.
+    totals: the algorithm's sums over the run.
+    """
+
+    plan: Plan
+    seconds: float = 0.0
+    evaluations: int = 0
+    first: dict[str, Any] | None = None
+    last: dict[str, Any] | None = None
+    totals: Totals = dataclasses.field(default_factory=dict)
+
+    @classmethod
+    def from_values(cls, values: Mapping[str, Any]) -> "Progress":
+        """Returns the progress from the result of `values`."""
+        totals = dict(values)
+        own = {
+            field.name: totals.pop(field.name)
+            for field in dataclasses.fields(cls)
+            if field.name != "totals"
+        }
+        for name in ("first", "last"):
+            own[name] = own[name] and with_scores(own[name])
+        own["plan"] = plan_from_json(own["plan"])
+        return cls(**own, totals=totals)
+
+    def values(self) -> dict[str, Any]:
+        """Returns the progress as JSON values."""
+        fields = dataclasses.fields(self)
+        values = {field.name: getattr(self, field.name) for field in fields}
+        totals = values.pop("totals")
+        return {**values, **totals, "plan": self.plan.to_json()}
+
+    def is_evaluation_due(
+        self, share: float, due: float, next_evaluation: float, iteration: int
+    ) -> bool:
+        """Returns whether to evaluate: before the first iteration, when `due`
+        evaluations of the run reach `next_evaluation`, and at its end, but not again
+        when a finished run is restarted."""
+        if self.first is None or due >= next_evaluation:
+            return True
+        return share >= 1 and (self.last or {}).get("iteration") != iteration
+
+    def add_evaluation(self, row: dict[str, Any], evaluations: int) -> None:
+        """Adds an evaluation; `evaluations` is the new number of them."""
+        self.first, self.last = self.first or row, row
+        self.evaluations = evaluations
+
+
 def length_of(config: RunConfig) -> tuple[str, float]:
     """Returns the unit of a run's length, `minutes` or `iterations`, and the number."""
     if config.minutes is not None:
@@ -148,10 +208,14 @@ def run_loop(
     from azjax.training.checkpoints import Checkpoints
 
     config, notes = functions.config, list(notes)
+    with raise_on_all_processes():
+        run = run_id(directory) if is_first_process() else ""
+    run = broadcast_from_first_process(run)
     checkpoints = Checkpoints(
         directory / CHECKPOINTS,
         keep=config.checkpoint.keep,
         version=functions.state_version,
+        run=run,
     )
     restored = checkpoints.restore(
         abstract_state(functions.init, functions.shardings), notes.append
@@ -163,21 +227,39 @@ def run_loop(
             files = stack.enter_context(opened) if is_first_process() else None
         if functions.kept is not None:
             iteration = int(state.iteration)
-            opened = functions.kept.opened(directory, iteration, notes.append)
+            opened = functions.kept.opened(directory, run, iteration, notes.append)
             stack.enter_context(opened)
+        reporter = Reporter(files, config, start) if files else SilentReporter()
+        signals = StopSignals(reporter.message, reporter.leave)
+        for context in (reporter, signals, checkpoints):
+            stack.enter_context(context)
+        for note in notes:
+            reporter.message(note)
+        num_evaluations = config.evaluation.num_evaluations
         segment = _Segment(
             functions,
             directory,
+            run,
             files,
             checkpoints,
             progress,
-            _make_planner(functions),
-            Reporter(files, config, start) if files else SilentReporter(),
+            Planner(config.minutes, num_evaluations, functions.iteration_seconds),
+            reporter,
             started - progress.seconds,  # includes earlier segments
-            on_iteration or _ignore,
-            on_evaluation or _ignore,
+            on_iteration or (lambda row: None),
+            on_evaluation or (lambda row: None),
         )
-        state, finished = _run_segment(segment, stack, state, notes)
+        state, finished = _run_to_end(segment, StopRequests(signals), state)
+        checkpoints.wait()
+        if not finished:
+            left = ""
+            if config.minutes is not None:
+                seconds = max(0.0, 60 * config.minutes - progress.seconds)
+                left = f", with {duration(seconds)} left"
+            reporter.last_message(
+                f"stopped after iteration {int(state.iteration)}{left}; saved in "
+                f"{config.directory}; the same command continues it"
+            )
     player = functions.player(state)
     return Run(directory, player, finished, progress.first, progress.last)
 
@@ -190,6 +272,7 @@ class _Segment(NamedTuple):
 
     functions: RunFunctions
     directory: Directory
+    run: str
     files: WorkingDirectory | None
     checkpoints: "Checkpoints"
     progress: Progress
@@ -198,36 +281,6 @@ class _Segment(NamedTuple):
     started: float
     on_iteration: Hook
     on_evaluation: Hook
-
-
-def _ignore(row: Row) -> None:
-    del row
-
-
-def _make_planner(functions: RunFunctions) -> Planner:
-    config = functions.config
-    num_evaluations = config.evaluation.num_evaluations
-    return Planner(config.minutes, num_evaluations, functions.iteration_seconds)
-
-
-def _run_segment(
-    segment: _Segment, stack: contextlib.ExitStack, state: Any, notes: Sequence[str]
-) -> tuple[Any, bool]:
-    """Enters the contexts of a segment and runs it; returns as `_run_to_end`."""
-    reporter = segment.reporter
-    signals = StopSignals(reporter.message, reporter.leave)
-    for context in (reporter, signals, segment.checkpoints):
-        stack.enter_context(context)
-    for note in notes:
-        reporter.message(note)
-    state, finished = _run_to_end(segment, StopRequests(signals), state)
-    segment.checkpoints.wait()
-    if not finished:
-        text = _stopped_text(
-            segment.functions.config, segment.progress, int(state.iteration)
-        )
-        reporter.last_message(text)
-    return state, finished
 
 
 def _run_to_end(segment: _Segment, stops: StopRequests, state: Any) -> tuple[Any, bool]:
@@ -309,6 +362,8 @@ def _save(segment: _Segment, state: Any, *, evaluated: bool) -> None:
     mistakes = (progress.last or {}).get("network_mistakes") if evaluated else None
     values = {"iteration": int(state.iteration), **progress.values()}
     with raise_save_error_on_all_processes():
+        if is_first_process():
+            check_still_there(segment.directory, segment.run)
         segment.reporter.publish()  # first, so that the metrics include the checkpoint
         # First too: a run continues after its checkpoint.
         if functions.kept is not None and (text := functions.kept.flush()):
@@ -378,32 +433,16 @@ def _begin(
     )
     doing = "finished" if is_over else "continuing"
     notes.append(f"{doing} after iteration {iteration} in {config.directory}")
-    if length != progress.plan.length:
-        notes.append(_change_length(progress, config, iteration))
+    if length != (old := progress.plan.length):
+        progress.plan = extended_plan(
+            progress.plan, length, iteration, progress.seconds
+        )
+        before, share = share, progress.plan.share(iteration)
+        progress.evaluations = int(share * number)
+        lengths = " to ".join(f"{count:g} {unit}" for unit, count in (old, length))
+        notes.append(
+            f"the length of the run changes from {lengths}: {share:.0%} of it is done "
+            f"instead of {before:.0%}; schedules continue from there, the learning "
+            "rate with a new cosine"
+        )
     return state, progress, values
-
-
-def _change_length(progress: Progress, config: RunConfig, iteration: int) -> str:
-    """Changes the plan to the configured length, and returns a note about it."""
-    old, new = progress.plan.length, length_of(config)
-    before = progress.plan.share(iteration)
-    progress.plan = extended_plan(progress.plan, new, iteration, progress.seconds)
-    share = progress.plan.share(iteration)
-    progress.evaluations = int(share * config.evaluation.num_evaluations)
-    lengths = " to ".join(f"{number:g} {unit}" for unit, number in (old, new))
-    return (
-        f"the length of the run changes from {lengths}: {share:.0%} of it is done "
-        f"instead of {before:.0%}; schedules continue from there, the learning rate "
-        "with a new cosine"
-    )
-
-
-def _stopped_text(config: RunConfig, progress: Progress, iteration: int) -> str:
-    left = ""
-    if config.minutes is not None:
-        seconds = max(0.0, 60 * config.minutes - progress.seconds)
-        left = f", with {duration(seconds)} left"
-    return (
-        f"stopped after iteration {iteration}{left}; saved in {config.directory}; the "
-        "same command continues it"
-    )

@@ -1,8 +1,5 @@
 """Loads the initial weights of a run from another player."""
 
-from collections.abc import Mapping
-from typing import Any
-
 import jax
 import numpy as np
 from flax import nnx
@@ -13,6 +10,7 @@ from azjax.networks.line_planes import NUM_PLANES
 from azjax.players import load_player
 from azjax.players.serialization import PRETRAINED, pretrained_directory
 from azjax.training.config import TrainConfig
+from azjax.training.run_config import flattened
 
 # Path of the weights of a dense trunk's residual layers' inputs.
 _PROJECT = ("trunk", "project", "kernel")
@@ -71,7 +69,7 @@ def initial_variables(
 
 def _differences(there: NetworkConfig, here: NetworkConfig) -> list[str]:
     """Describes the settings of a saved network that this run's may not change."""
-    saved, wanted = (_flattened(network.to_json()) for network in (there, here))
+    saved, wanted = (dict(flattened(network.to_json())) for network in (there, here))
     may_differ = {"dtype"}
     # Inputs that the saved network does not have are added.
     for name in ("line_length", "trunk.input_skip"):
@@ -122,14 +120,3 @@ def _with_input_skip(
     of_cells = of_cells.reshape(-1, num_outputs)
     params[_PROJECT] = np.concatenate([of_windows, of_cells])
     return variables._replace(params=nnx.from_flat_state(params))
-
-
-def _flattened(values: Mapping[str, Any], prefix: str = "") -> dict[str, Any]:
-    """Returns nested settings by dotted names."""
-    flat = {}
-    for name, value in values.items():
-        if isinstance(value, dict):
-            flat |= _flattened(value, f"{prefix}{name}.")
-        else:
-            flat[f"{prefix}{name}"] = value
-    return flat

@@ -5,11 +5,12 @@ from collections.abc import Callable
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from azjax.training.algorithm import Algorithm, TrainState
 from azjax.training.config import TrainConfig
-from azjax.training.kept_games import KeptGames, copy_plies
+from azjax.training.kept_games import KeptGames
 from azjax.training.self_play import Games, Trajectory, mean_of_lanes
 from azjax.training.stored_games import StoredGames
 
@@ -34,7 +35,7 @@ def train_iteration(
         share: fraction of the run that is done, in [0, 1].
         enter: called with the name of each phase when it begins.
         kept: writes the games; None: they are not kept.
-        stored: gives the moves of the slots with stored games.
+        stored: gives the next moves of the slots with stored games.
 
     Returns:
         The state and the metrics: scalars by name, among them `newly`, `delay` and
@@ -44,8 +45,8 @@ def train_iteration(
     play_keys, update_keys = algorithm.make_keys(state.rng_key, state.iteration)
     if stored is not None and not config.played_slots:
         enter("reading games")
-        games, trajectory, metrics = stored.chunk(int(state.iteration))
-        parts = [trajectory]
+        trajectory, metrics = stored.chunk()
+        games, parts = state.games, [trajectory]
     else:
         enter("self-play")
         games, parts, metrics = _play(
@@ -79,7 +80,8 @@ def _play(
     are donated."""
     num_simulations = config.self_play.simulations_at(share)
     is_kept = kept is not None and kept.keeps
-    ply = copy_plies(state.games.moves) if is_kept else None
+    # A copy, because self-play is given the games.
+    ply = jnp.copy(state.games.moves) if is_kept else None
     games, trajectory, played, policy_values = algorithm.self_play(
         state.learner.averaged, np.int32(num_simulations), state.games, play_keys
     )
@@ -90,7 +92,7 @@ def _play(
     metrics |= mean_of_lanes(algorithm.lanes.to_host(played))
     if stored is None:
         return games, [trajectory], metrics
-    _, read, counts = stored.chunk(int(state.iteration))
+    read, counts = stored.chunk()
     return games, [trajectory, read], metrics | _sum_of_parts(metrics, counts)
 
 

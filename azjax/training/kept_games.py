@@ -3,12 +3,10 @@
 import contextlib
 import functools
 import importlib.util
-import secrets
 from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from azjax.data import GAMES, Rows, drop_after, game_files
@@ -16,7 +14,6 @@ from azjax.games import Game
 from azjax.remote import Directory
 from azjax.training.config import TrainConfig
 from azjax.training.distributed import (
-    broadcast_from_first_process,
     in_any,
     is_first_process,
     raise_on_all_processes,
@@ -69,7 +66,11 @@ class KeptGames:
 
     @contextlib.contextmanager
     def opened(
-        self, directory: Directory, iteration: int, report: Callable[[str], None]
+        self,
+        directory: Directory,
+        run: str,
+        iteration: int,
+        report: Callable[[str], None],
     ) -> Iterator[None]:
         """A context in which games are written, after those of a checkpoint.
 
@@ -77,6 +78,7 @@ class KeptGames:
 
         Args:
             directory: the run directory.
+            run: id of the run.
             iteration: completed iterations of the checkpoint; 0 without one.
             report: called with a line if games are not kept though they should be.
 
@@ -86,7 +88,6 @@ class KeptGames:
         """
         games, wanted = directory / GAMES, self._config.data.keep_games
         keeps = wanted and importlib.util.find_spec(LIBRARY) is not None
-        run = ""
         with raise_on_all_processes():
             if wanted and not keeps:
                 report(
@@ -94,40 +95,36 @@ class KeptGames:
                     "install 'azjax[data]'; --data.no-keep-games hides this line"
                 )
             if is_first_process():
-                run = self._run_id(games) if keeps else ""
+                if keeps:
+                    self._check_run(games, run)
                 drop_after(games, iteration)
-        run = broadcast_from_first_process(run)
         self._failure = None
         if not keeps:
             yield
             return
+        from azjax.data.writer import GamesWriter  # noqa: PLC0415, needs the library
+
+        max_bytes = self._config.data.max_gigabytes * 1e9
         try:
-            with self._new_writer(games, run) as self._writer:
+            with GamesWriter(
+                games,
+                self._game,
+                run=run,
+                seed=self._config.seed,
+                process=jax.process_index(),
+                max_bytes=max_bytes if is_first_process() else None,
+            ) as self._writer:
                 yield
         finally:
             self._writer = None
 
-    def _run_id(self, games: Directory) -> str:
-        """Returns the run's id from its newest file, or a new one."""
+    def _check_run(self, games: Directory, run: str) -> None:
+        """Checks that the newest file is one of the run."""
         from azjax.data.rows import checked_run  # noqa: PLC0415, needs the library
 
-        files = game_files(games)
-        if not files:
-            return secrets.token_hex(8)
-        return checked_run(files[-1].path, self._game)
-
-    def _new_writer(self, games: Directory, run: str) -> Any:
-        from azjax.data.writer import GamesWriter  # noqa: PLC0415, as above
-
-        max_bytes = self._config.data.max_gigabytes * 1e9
-        return GamesWriter(
-            games,
-            self._game,
-            run=run,
-            seed=self._config.seed,
-            process=jax.process_index(),
-            max_bytes=max_bytes if is_first_process() else None,
-        )
+        for file in game_files(games)[-1:]:
+            if checked_run(file.path, self._game) != run:
+                raise ValueError(f"{file.path} is of another run: move it away")
 
     def add(
         self,
@@ -186,11 +183,6 @@ class KeptGames:
                 yield
         except OSError as error:
             self._failure = error
-
-
-def copy_plies(ply: jax.Array) -> jax.Array:
-    """Returns a copy that remains when self-play is given the games."""
-    return jnp.copy(ply)
 
 
 def _shards(array: jax.Array) -> list[Any]:

@@ -100,7 +100,10 @@ def make_optimizer(config: LearnerConfig) -> optax.GradientTransformationExtraAr
     return optax.chain(
         optax.clip_by_global_norm(config.max_gradient_norm),
         optax.scale_by_adam(b2=0.99),
-        optax.add_decayed_weights(config.weight_decay, mask=_kernels),
+        optax.add_decayed_weights(
+            config.weight_decay,
+            mask=lambda params: jax.tree.map(lambda leaf: leaf.ndim > 1, params),
+        ),
         optax.GradientTransformationExtraArgs(
             lambda params: optax.EmptyState(), scale_by_progress
         ),
@@ -151,18 +154,12 @@ def head_losses(
         ),
     }
     for head in auxiliary:
-        outputs = prediction.auxiliary[head.name]
-        losses[head.name] = HeadLoss(
-            _masked(head.loss(outputs, targets.auxiliary[head.name]), batch.has_ended),
-            batch.has_ended,
-            head.weight,
-        )
+        outputs, has_ended = prediction.auxiliary[head.name], batch.has_ended
+        loss = head.loss(outputs, targets.auxiliary[head.name])
+        if loss.shape == has_ended.shape:  # another shape is rejected later
+            loss = jnp.where(has_ended, loss, 0.0)
+        losses[head.name] = HeadLoss(loss, has_ended, head.weight)
     return losses
-
-
-def _masked(loss: jax.Array, mask: jax.Array) -> jax.Array:
-    """Masks the loss with 0; a wrong shape is returned as it is, and rejected later."""
-    return jnp.where(mask, loss, 0.0) if loss.shape == mask.shape else loss
 
 
 def make_loss(config: LearnerConfig, parts: Parts | None = None) -> Loss:
@@ -361,7 +358,3 @@ def _total_loss(
         total += head.weight * (weighted.sum(axis=1) / number).mean()
         sample_loss += head.weight * head.loss
     return total, (metrics, sample_loss, batch_stats)
-
-
-def _kernels(params):
-    return jax.tree.map(lambda leaf: leaf.ndim > 1, params)

@@ -1,10 +1,11 @@
 """`train`: sets up a run of AlphaZero and hands it to the host loop."""
 
+import contextlib
 import dataclasses
 import functools
 import time
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import optax
@@ -12,8 +13,7 @@ import optax
 from azjax import games as game_register
 from azjax.arena import Poll
 from azjax.compilation_cache import enable_compilation_cache
-from azjax.games import Game
-from azjax.networks import Network, Parts, Variables
+from azjax.networks import Parts
 from azjax.players import (
     NetworkPlayer,
     Player,
@@ -42,7 +42,8 @@ from azjax.training.lanes import on_one_device
 from azjax.training.learner import Loss, learning_rate
 from azjax.training.memory import (
     MemoryItem,
-    check_memory,
+    available_bytes,
+    check_fits,
     memory_errors,
     required_memory,
 )
@@ -60,7 +61,8 @@ from azjax.training.territory import (
     without_territory_heads,
 )
 
-STATE_VERSION = 6  # raised when the layout of `TrainState` or of its progress changes
+STATE_VERSION = 7  # raised when the layout of `TrainState` or of its progress changes
+CURSOR = "stored_games"  # in the totals; see `StoredGames`
 
 
 def train(
@@ -103,80 +105,119 @@ def train(
     """
     started = time.monotonic()
     enable_compilation_cache()
-    custom = _Custom(optimizer, parts, loss, value_target, sampler)
+    hooks: dict[str, Any]
+    hooks = {"loss": loss, "value_target": value_target, "sampler": sampler}
     with raise_on_all_processes():
         if is_first_process():
             check_sinks(config.report.sinks)
-        setup = _set_up(config, custom)
+        plan = _plan_to_follow(config)
+        functions, memory, identity, stored = _set_up(
+            config, optimizer=optimizer, own_parts=parts, **hooks
+        )
     notes: list[str] = []
+    names = [name for name, hook in hooks.items() if hook is not None]
     with (
-        open_shared_directory(
-            config, setup.optimizer, notes.append, hooks=custom.hooks()
-        ) as directory,
-        memory_errors(config, setup.memory),
+        stored or contextlib.nullcontext(),
+        open_shared_directory(config, identity, notes.append, hooks=names) as directory,
+        memory_errors(config, memory),
     ):
         return run_loop(
-            setup.functions,
+            functions,
             directory,
             notes=notes,
             started=started,
-            plan=setup.plan,
+            plan=plan,
             on_iteration=on_iteration,
             on_evaluation=on_evaluation,
         )
 
 
-class _Custom(NamedTuple):
-    """Arguments of `train` that replace parts of the algorithm; None: the default."""
-
-    optimizer: optax.GradientTransformation | None
-    parts: Parts | None
-    loss: Loss | None
-    value_target: ValueTarget | None
-    sampler: Sampler | None
-
-    def hooks(self) -> list[str]:
-        """Returns the names of the replaced functions, stored in `config.json`."""
-        names = ("loss", "value_target", "sampler")
-        return [name for name in names if getattr(self, name) is not None]
-
-
-class _Setup(NamedTuple):
-    """What `train` needs before it opens the run directory.
-
-    functions: of the run.
-    plan: to follow; None if the run makes its own.
-    memory: required on each device.
-    optimizer: its identity.
-    """
-
-    functions: RunFunctions[TrainState, TrainedPlayer]
-    plan: Plan | None
-    memory: list[MemoryItem]
-    optimizer: dict[str, Any] | str
-
-
-def _set_up(config: TrainConfig, custom: _Custom) -> _Setup:
-    """Builds everything that a run needs; compiles and writes nothing."""
+def _set_up(
+    config: TrainConfig,
+    *,
+    optimizer: optax.GradientTransformation | None,
+    own_parts: Parts | None,
+    loss: Loss | None,
+    value_target: ValueTarget | None,
+    sampler: Sampler | None,
+) -> tuple[
+    RunFunctions[TrainState, TrainedPlayer],
+    list[MemoryItem],
+    dict[str, Any] | str,
+    StoredGames | None,
+]:
+    """Builds everything that a run needs before it opens its directory; compiles and
+    writes nothing. Returns the functions that the host loop calls, the memory required
+    on each device, the identity of the optimizer, and the stored games, if any."""
     game = game_register.make(config.game)
-    network, variables, parts = training_network(config, game, custom.parts)
+    network, variables, parts = training_network(config, game, own_parts)
+    has_heads = config.learner.owners_weight > 0
     if config.initial_player is not None and not has_begun(config.directory):
-        variables = _initial_variables(config, game, custom.parts, variables)
-    plan = _plan_to_follow(config)
+        # The player has none of the heads that only training has.
+        own = without_territory_heads(variables) if has_heads else variables
+        found = initial_variables(config, game, own_parts, own)
+        variables = with_territory_heads(found, variables) if has_heads else found
     algorithm = make_algorithm(
-        config, game, network, **custom._replace(parts=parts)._asdict()
-    )
-    functions = _make_functions(
         config,
-        algorithm,
-        variables,
-        _make_evaluator(config, game),
-        KeptGames(config, game),
-        stored=StoredGames(config, game, algorithm.lanes)
-        if config.learn_from
-        else None,
-        make_player=_player_maker(config, game, network, custom.parts),
-        has_own_optimizer=custom.optimizer is not None,
+        game,
+        network,
+        optimizer=optimizer,
+        parts=parts,
+        loss=loss,
+        value_target=value_target,
+        sampler=sampler,
+    )
+    # Exact lanes: the division of a batch changes the rounding, so one device computes.
+    devices = jax.local_devices()[:1] if config.exact_lanes else jax.devices()
+    evaluator = Evaluator(
+        game,
+        config.evaluation,
+        config.evaluation.opponents,
+        division=Division(config.num_lanes, devices),
+    )
+    kept = KeptGames(config, game)
+    stored = StoredGames(config, game, algorithm.lanes) if config.learn_from else None
+    player_network = network
+    if has_heads:
+        player_network, _ = first_network(config.seed, game, config.network, own_parts)
+
+    def player(state: TrainState) -> TrainedPlayer:
+        """Returns the player, without the heads that only training has."""
+        averaged = on_one_device(state.learner.averaged)
+        return TrainedPlayer(
+            game,
+            player_network,
+            without_territory_heads(averaged) if has_heads else averaged,
+            config=config.network,
+            search=config.search,
+            seed=config.seed,
+            has_own_parts=own_parts is not None,
+        )
+
+    def evaluate(player: TrainedPlayer, poll: Poll) -> dict[str, Any]:
+        players = named_players(player, config.evaluation.num_simulations)
+        return evaluator.evaluate(players, poll)
+
+    functions = RunFunctions(
+        config=config,
+        state_version=STATE_VERSION,
+        positions=config.chunk_positions,
+        init=lambda: algorithm.init(variables),
+        shardings=algorithm.shardings,
+        iterate=functools.partial(
+            _iterate,
+            algorithm=algorithm,
+            config=config,
+            kept=kept,
+            stored=stored,
+            has_own_optimizer=optimizer is not None,
+        ),
+        counters=functools.partial(_counters, config),
+        player=player,
+        evaluate=evaluate,
+        save_player=save_player,
+        iteration_seconds=functools.partial(_iteration_seconds, config),
+        kept=kept if config.played_slots else None,
     )
     memory = required_memory(
         config,
@@ -186,65 +227,13 @@ def _set_up(config: TrainConfig, custom: _Custom) -> _Setup:
         functions.init,
         num_devices=algorithm.lanes.mesh.size,
         parts=parts,
-        loss=custom.loss,
+        loss=loss,
     )
-    check_memory(config, memory)
-    optimizer = DEFAULT
-    if custom.optimizer is not None:
-        optimizer = optimizer_identity(custom.optimizer, variables.params)
-    return _Setup(functions, plan, memory, optimizer)
-
-
-def _initial_variables(
-    config: TrainConfig, game: Game, parts: Parts | None, variables: Variables
-) -> Variables:
-    """Returns the weights of the initial player, with the new heads of the run."""
-    if not config.learner.owners_weight:
-        return initial_variables(config, game, parts, variables)
-    found = without_territory_heads(variables)
-    found = initial_variables(config, game, parts, found)
-    return with_territory_heads(found, variables)
-
-
-def _player_maker(
-    config: TrainConfig, game: Game, network: Network, parts: Parts | None
-) -> Callable[[Variables], TrainedPlayer]:
-    """Returns a function that makes a player from the variables of training, without
-    the heads that only training has.
-
-    Args:
-        config: the run's settings.
-        game: the game.
-        network: the structure of the network in training.
-        parts: the user's own modules.
-    """
-    has_heads = config.learner.owners_weight > 0
-    if has_heads:
-        network, _ = first_network(config.seed, game, config.network, parts)
-
-    def make(variables: Variables) -> TrainedPlayer:
-        return TrainedPlayer(
-            game,
-            network,
-            without_territory_heads(variables) if has_heads else variables,
-            config=config.network,
-            search=config.search,
-            seed=config.seed,
-            has_own_parts=parts is not None,
-        )
-
-    return make
-
-
-def _make_evaluator(config: TrainConfig, game: Game) -> Evaluator:
-    # Exact lanes: the division of a batch changes the rounding, so one device computes.
-    devices = jax.local_devices()[:1] if config.exact_lanes else jax.devices()
-    return Evaluator(
-        game,
-        config.evaluation,
-        config.evaluation.opponents,
-        division=Division(config.num_lanes, devices),
-    )
+    check_fits(config, memory, available_bytes())
+    identity = DEFAULT
+    if optimizer is not None:
+        identity = optimizer_identity(optimizer, variables.params)
+    return functions, memory, identity, stored
 
 
 def _plan_to_follow(config: TrainConfig) -> Plan | None:
@@ -258,58 +247,6 @@ def _plan_to_follow(config: TrainConfig) -> Plan | None:
             f"{config.plan}: {config.iterations}"
         )
     return dataclasses.replace(plan, length=length_of(config))
-
-
-def _make_functions(
-    config: TrainConfig,
-    algorithm: Algorithm,
-    variables: Variables,
-    evaluator: Evaluator,
-    kept: KeptGames,
-    *,
-    stored: StoredGames | None,
-    make_player: Callable[[Variables], TrainedPlayer],
-    has_own_optimizer: bool,
-) -> RunFunctions[TrainState, TrainedPlayer]:
-    """Returns the functions that the host loop calls.
-
-    Args:
-        config: the run's settings.
-        algorithm: returned by `make_algorithm`.
-        variables: the initial ones.
-        evaluator: evaluates the players.
-        kept: writes the games.
-        stored: gives the moves of the stored games, if the run learns from any.
-        make_player: `make_player(variables)` returns a player.
-        has_own_optimizer: whether the user gave the optimizer; its learning rate is
-            then unknown.
-    """
-
-    def evaluate(player: TrainedPlayer, poll: Poll) -> dict[str, Any]:
-        players = named_players(player, config.evaluation.num_simulations)
-        return evaluator.evaluate(players, poll)
-
-    return RunFunctions(
-        config=config,
-        state_version=STATE_VERSION,
-        positions=config.chunk_positions,
-        init=lambda: algorithm.init(variables),
-        shardings=algorithm.shardings,
-        iterate=functools.partial(
-            _iterate,
-            algorithm=algorithm,
-            config=config,
-            kept=kept,
-            stored=stored,
-            has_own_optimizer=has_own_optimizer,
-        ),
-        counters=functools.partial(_counters, config),
-        player=lambda state: make_player(on_one_device(state.learner.averaged)),
-        evaluate=evaluate,
-        save_player=save_player,
-        iteration_seconds=functools.partial(_iteration_seconds, config),
-        kept=kept if config.played_slots else None,
-    )
 
 
 def _iteration_seconds(config: TrainConfig, row: Row, share: float) -> float:
@@ -348,6 +285,8 @@ def _iterate(
         times.append(time.monotonic())
         enter(phase)
 
+    if stored is not None and CURSOR in totals:
+        stored.seek(totals[CURSOR])
     state, metrics = train_iteration(
         algorithm, config, state, share, begin, kept=kept, stored=stored
     )
@@ -355,6 +294,8 @@ def _iterate(
     row = dict.fromkeys(("policy_loss", "value_loss", "gradient_norm", "weight_norm"))
     row |= {name: value.item() for name, value in metrics.items()}
     totals = _add(totals, row)
+    if stored is not None:
+        totals |= {CURSOR: stored.cursor}
     row["self_play_seconds"] = times[1] - times[0]
     row["update_seconds"] = times[-1] - times[1]  # 0 without updates
     # Reported only: the optimizer computes the rate from `share`.
@@ -362,7 +303,7 @@ def _iterate(
     return state, totals, {**row, "learning_rate": rate}
 
 
-def _add(totals: Totals, metrics: dict[str, Any]) -> Totals:
+def _add(totals: Totals, metrics: dict[str, Any]) -> dict[str, Any]:
     """Adds an iteration's counts to the totals, and removes them from `metrics`.
 
     games: finished games.

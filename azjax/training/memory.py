@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from azjax.arena import GRADED_AT_ONCE, shipped
 from azjax.games import Game
 from azjax.games.core import initial_states
-from azjax.networks import Network, Parts, TrunkConfig, Variables
+from azjax.networks import Network, Parts, Variables
 from azjax.players.batches import Division
 from azjax.players.edges import SearchState, num_edges, to_search
 from azjax.search import search_bytes, tree_bytes
@@ -94,7 +94,8 @@ def required_memory(
         loss: custom loss.
     """
     auxiliary = (parts or Parts()).auxiliary
-    is_cpu = _is_cpu() if is_cpu is None else is_cpu
+    platform = jax.local_devices()[0].platform
+    is_cpu = platform == "cpu" if is_cpu is None else is_cpu
     num_devices = 1 if is_cpu else num_devices
     updates = update_bytes(
         game,
@@ -199,10 +200,6 @@ def _search_items(
         )
 
 
-def _is_cpu() -> bool:
-    return jax.local_devices()[0].platform == "cpu"
-
-
 def _index_bytes(replay: Replay, *, finds_ends: bool) -> int:
     """Returns the bytes of the index and of `was_eligible`."""
     zero = jax.ShapeDtypeStruct((), jnp.int32)
@@ -222,15 +219,6 @@ def needed_at_once(items: Sequence[MemoryItem]) -> list[MemoryItem]:
     ]
     most = max(stages, key=lambda stage: sum(item.size for item in stage))
     return sorted(most, key=lambda item: -item.size)
-
-
-def check_memory(config: TrainConfig, items: Sequence[MemoryItem]) -> None:
-    """Checks that a run fits into the available device.
-
-    Raises:
-        ValueError: it needs more memory.
-    """
-    check_fits(config, items, available_bytes())
 
 
 def check_fits(
@@ -276,7 +264,20 @@ def advice(config: TrainConfig, items: Sequence[MemoryItem]) -> str:
     """
     most = needed_at_once(items)
     total = sum(item.size for item in most)
-    settings = _settings(config)
+    # The value and the minimum of each setting that lowers the memory needed.
+    settings = {
+        "replay.capacity": (config.replay.capacity, config.least_replay["capacity"]),
+        "replay.policy_entries": (config.replay.policy_entries, 1),
+        "learner.batch_size": (config.learner.batch_size, 1),
+        "self_play.num_games": (config.self_play.num_games, 1),
+        "self_play.moves_per_chunk": (config.self_play.moves_per_chunk, 2),
+        "self_play.num_simulations": (max(config.self_play.num_simulations), 1),
+        "search.tree_reuse_nodes": (config.search.tree_reuse_nodes, 0),
+        "evaluation.num_simulations": (config.evaluation.num_simulations, 1),
+    }
+    num_blocks = getattr(config.network.trunk, "num_blocks", None)
+    if num_blocks is not None:
+        settings["network.trunk.num_blocks"] = (num_blocks, 0)
     advice, named = [], set()
     for item in most:
         lower = [
@@ -291,28 +292,6 @@ def advice(config: TrainConfig, items: Sequence[MemoryItem]) -> str:
             size = _gigabytes(item.size)
             advice.append(f"{' or '.join(lower)} for {item.name}, {size}")
     return "lower " + "; ".join(advice) if advice else "use a larger device"
-
-
-def _settings(config: TrainConfig) -> dict[str, tuple[int, int]]:
-    """Returns the value and the minimum of each setting that lowers the memory
-    needed."""
-    return {
-        "replay.capacity": (config.replay.capacity, config.least_replay["capacity"]),
-        "replay.policy_entries": (config.replay.policy_entries, 1),
-        **_trunk_settings(config.network.trunk),
-        "learner.batch_size": (config.learner.batch_size, 1),
-        "self_play.num_games": (config.self_play.num_games, 1),
-        "self_play.moves_per_chunk": (config.self_play.moves_per_chunk, 2),
-        "self_play.num_simulations": (max(config.self_play.num_simulations), 1),
-        "search.tree_reuse_nodes": (config.search.tree_reuse_nodes, 0),
-        "evaluation.num_simulations": (config.evaluation.num_simulations, 1),
-    }
-
-
-def _trunk_settings(trunk: TrunkConfig) -> dict[str, tuple[int, int]]:
-    """Returns the number of blocks of a trunk, if it has that setting."""
-    num_blocks = getattr(trunk, "num_blocks", None)
-    return {} if num_blocks is None else {"network.trunk.num_blocks": (num_blocks, 0)}
 
 
 def _gigabytes(size: int) -> str:

@@ -11,11 +11,13 @@ from typing import Any
 from tensorboardX.proto import event_pb2, summary_pb2
 from tensorboardX.record_writer import RecordWriter
 
+from azjax.checks import is_number
 from azjax.players.weights import open_regular
 from azjax.remote import Directory
 
 METRICS_FILE = "metrics.jsonl"
 MAX_METRICS_BYTES = 2**31
+MAX_NUMBER = 1e18  # in a row; larger ones are errors
 FLUSH_INTERVAL = 10.0  # between two flushes of TensorBoard events (seconds)
 
 Row = Mapping[str, Any]
@@ -39,6 +41,13 @@ TAGS = {
     "update_seconds": "speed/update_seconds",
 }
 
+# Fields of all rows of a kind, besides those of players and opponents.
+_COUNTERS = ("iteration", "seconds", "positions", "games")
+_NEEDED = {
+    "iteration": (*_COUNTERS, "positions_per_second"),
+    "evaluation": (*_COUNTERS, "updates"),
+}
+
 SCORES = "scores"  # by opponent: `score`, the fraction of the points, and its interval
 _OLD_SCORE = "score_"  # prefix of the fields of each opponent in older versions
 
@@ -50,7 +59,8 @@ _Summary = vars(summary_pb2)["Summary"]
 def read_metrics(path: Directory, max_bytes: int = -1) -> list[dict[str, Any]]:
     """Reads the rows of a metrics file; none if the file is missing.
 
-    Skips lines that are not JSON objects: their writer was killed, or is still writing.
+    Skips lines that are no rows of a run: their writer was killed, or is still writing,
+    or the file comes from elsewhere.
 
     Args:
         path: of the file, of any origin.
@@ -62,13 +72,47 @@ def read_metrics(path: Directory, max_bytes: int = -1) -> list[dict[str, Any]]:
     """
     try:
         with open_regular(path, MAX_METRICS_BYTES) as file:
-            return parse_rows(file.read(max_bytes))
+            rows = parse_rows(file.read(max_bytes))
     except FileNotFoundError:
         return []
+    return [row for row in rows if _is_row(row)]
+
+
+def _is_row(row: Row) -> bool:
+    """Returns whether a row has the fields that all rows of its kind have, and the
+    right types."""
+    kind, scores = row.get("kind"), row.get(SCORES, {})
+    if not isinstance(kind, str) or not isinstance(scores, dict):
+        return False
+    numbers = {name: row[name] for name in row if name not in ("kind", SCORES)}
+    needed = list(_NEEDED.get(kind, ()))
+    for name in graded(row):
+        needed += [f"{name}_mistakes{end}" for end in ("", "_low", "_high")]
+    return (
+        bool(needed)
+        and all(_is_finite(row.get(name)) for name in needed)
+        and type(row["iteration"]) is type(row["positions"]) is int
+        and all(
+            value is None or (is_number(value) and not abs(value) > MAX_NUMBER)
+            for value in numbers.values()
+        )
+        and all(
+            isinstance(score, dict)
+            and all(
+                _is_finite(score.get(f"score{end}")) for end in ("", "_low", "_high")
+            )
+            for score in scores.values()
+        )
+    )
+
+
+def _is_finite(value: object) -> bool:
+    return is_number(value) and abs(value) <= MAX_NUMBER  # which excludes NaN
 
 
 def parse_rows(content: bytes) -> list[dict[str, Any]]:
-    """Parses the rows of a metrics file, or of a part of one; see `read_metrics`."""
+    """Parses the JSON objects of a metrics file, or of a part of one, of any content;
+    see `read_metrics`."""
     rows = []
     for line in content.split(b"\n"):
         try:
@@ -161,15 +205,22 @@ class MetricsFile:
     """
 
     def __init__(self, path: Path):
-        self._path = path
-        self._size = path.stat().st_size
+        about = path.stat()
+        self._path, self._size, self._inode = path, about.st_size, about.st_ino
         self.waiting = b""
 
     def append(self, row: Row) -> None:
-        """Writes a row, and rows that could not be written before."""
+        """Writes a row, and rows that could not be written before.
+
+        Raises:
+            OSError: the file cannot be written, or is not there any more.
+        """
         self.waiting += json_line(row)
-        with self._path.open("ab") as file:
+        with self._path.open("r+b") as file:
+            if os.fstat(file.fileno()).st_ino != self._inode:
+                raise OSError(f"{self._path} was replaced")
             file.truncate(self._size)  # drops a partial row after a full disk
+            file.seek(self._size)
             file.write(self.waiting)
         self._size += len(self.waiting)
         self.waiting = b""

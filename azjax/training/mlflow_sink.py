@@ -4,12 +4,11 @@ import importlib
 import os
 import re
 import time
-from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
 from azjax.training.metrics import Row, numbers_by_tag
-from azjax.training.run_config import RunConfig
+from azjax.training.run_config import RunConfig, flattened
 
 EXPERIMENT = "azjax"
 MAX_LENGTH = 250  # of a name or a parameter (characters)
@@ -80,20 +79,10 @@ def _create_run(mlflow: Any, client: Any, config: RunConfig) -> str:
     del values["run_dir"]  # a path of this machine
     params = [
         mlflow.entities.Param(_name(name), str(value)[:MAX_LENGTH])
-        for name, value in _settings(values)
+        for name, value in flattened(values)
     ]
     client.log_batch(run.info.run_id, params=params)
     return run.info.run_id
-
-
-def _settings(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yields the names of nested settings, such as `learner.batch_size`, and their
-    values."""
-    for name, value in values.items():
-        if isinstance(value, dict):
-            yield from _settings(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
 
 
 def _name(text: str) -> str:

@@ -67,14 +67,6 @@ class Plan:
         end."""
         return self._continued(Entry(iteration, share, None))
 
-    def extended(
-        self, length: tuple[str, float], iteration: int, share: float, end: int | None
-    ) -> "Plan":
-        """Returns the plan of a run whose length changes, with `share` done after
-        `iteration` iterations."""
-        entry = Entry(iteration, share, end)
-        return dataclasses.replace(self._continued(entry), length=length)
-
     def _continued(self, entry: Entry) -> "Plan":
         kept = (old for old in self.entries if old.iteration < entry.iteration)
         return dataclasses.replace(self, entries=(*kept, entry))
@@ -124,38 +116,36 @@ def extended_plan(
             f"{unit} must be more than the {used:.5g} that the run has used: {number:g}"
         )
     end = int(number) if unit == "iterations" else None
-    return plan.extended(length, iteration, used / number, end)
+    entry = Entry(iteration, used / number, end)
+    return dataclasses.replace(plan._continued(entry), length=length)
 
 
-def plan_from_json(content: object) -> Plan:
+def plan_from_json(content: Any) -> Plan:
     """Returns the plan from JSON of any origin, in the form of `Plan.to_json`.
 
     Raises:
         ValueError: it is not a plan.
     """
     try:
-        return _plan_from_json(content)
+        unit, number = content["length"]
+        entries = tuple(Entry(**entry) for entry in content["entries"])
+        iterations = [entry.iteration for entry in entries]
+        ends = [entry.end for entry in entries if entry.end is not None]
+        numbers = (number, *(entry.share for entry in entries))
+        is_plan = (
+            unit in ("minutes", "iterations")
+            and all(type(value) in (int, float) for value in numbers)
+            and 0 < number <= _MAX_ITERATIONS
+            and all(0 <= entry.share <= 1 for entry in entries)
+            and all(type(value) is int for value in (*iterations, *ends))
+            and iterations == sorted(set(iterations))
+            and iterations[:1] == [0]
+            and all(entry.iteration <= (entry.end or math.inf) for entry in entries)
+            and max(iterations + ends) <= _MAX_ITERATIONS
+        )
     except (KeyError, TypeError, AttributeError, OverflowError) as error:
         raise ValueError("it is not a plan") from error
-
-
-def _plan_from_json(content: Any) -> Plan:
-    unit, number = content["length"]
-    entries = tuple(Entry(**entry) for entry in content["entries"])
-    iterations = [entry.iteration for entry in entries]
-    ends = [entry.end for entry in entries if entry.end is not None]
-    numbers = (number, *(entry.share for entry in entries))
-    if not (
-        unit in ("minutes", "iterations")
-        and all(type(value) in (int, float) for value in numbers)
-        and 0 < number <= _MAX_ITERATIONS
-        and all(0 <= entry.share <= 1 for entry in entries)
-        and all(type(value) is int for value in (*iterations, *ends))
-        and iterations == sorted(set(iterations))
-        and iterations[:1] == [0]
-        and all(entry.iteration <= (entry.end or math.inf) for entry in entries)
-        and max(iterations + ends) <= _MAX_ITERATIONS
-    ):
+    if not is_plan:
         raise ValueError("it is not a plan")
     return Plan((unit, number), entries)
 

@@ -85,7 +85,7 @@ def draw_learning(rows: Sequence[Row], title: str) -> "Figure":
     longest = max(row["seconds"] for row in [*evaluations, *iterations])
     _, seconds = time_unit(longest)
     figure = empty_figure()
-    is_solved = any(graded(row) for row in evaluations)
+    is_solved = any(map(_players, evaluations))
     has_scores = is_solved and bool(opponents(evaluations[-1]))
     heights = [1.75, 1.0, 1.0] if has_scores else [1.75, 1.0]
     figure.set_figheight(2.33 * sum(heights))
@@ -147,9 +147,14 @@ def time_axis(axes: "Axes", longest: float) -> None:
     axes.set_xlabel(unit, color=PALE_INK, fontsize=9)
 
 
+def _players(row: Row) -> list[str]:
+    """Returns the known players with a mistake rate in an evaluation."""
+    return [name for name in PLAYERS if name in graded(row)]
+
+
 def _draw_mistakes(axes: "Axes", evaluations: Sequence[Row], seconds: float) -> None:
-    rows = [row for row in evaluations if graded(row)]
-    players = {name: PLAYERS[name] for name in PLAYERS if name in graded(rows[0])}
+    rows = [row for row in evaluations if _players(row)]
+    players = {name: PLAYERS[name] for row in rows for name in _players(row)}
     times = np.array([row["seconds"] for row in rows]) / seconds
     rates = {player: _rates(rows, f"{player}_mistakes") for player in players}
     bottom = mistakes_axis(axes, np.concatenate([*rates.values()], axis=1))
@@ -184,7 +189,7 @@ def mistakes_axis(axes: "Axes", rates: np.ndarray) -> float:
     # The scale is linear near 0, where labels would overlap.
     with_zero = [0.0, *(tick for tick in ticks if tick >= smallest)]
     axes.set_yticks(with_zero if bottom == 0 else ticks)
-    axes.set_ylim(bottom, 130 * max(high.max(), 0.01))
+    axes.set_ylim(bottom, 130 * max(np.nanmax(high), 0.01))
     axes.minorticks_off()
     axes.yaxis.set_major_formatter("{x:g}%")
     return bottom
@@ -225,10 +230,10 @@ def score_axis(axes: "Axes", lowest: float) -> None:
 
 
 def _rates(rows: Sequence[Row], key: str) -> np.ndarray:
-    """Returns the rates of rows with their intervals, as in `draw_interval`."""
-    return np.array(
-        [[row[name] for row in rows] for name in (key, f"{key}_low", f"{key}_high")]
-    )
+    """Returns the rates of rows with their intervals, as in `draw_interval`; NaN where
+    a row has none."""
+    names = (key, f"{key}_low", f"{key}_high")
+    return np.array([[row.get(name, np.nan) for row in rows] for name in names])
 
 
 def _change(rates: np.ndarray) -> str:
@@ -327,7 +332,7 @@ def _draw_speed(axes: "Axes", iterations: Sequence[Row], seconds: float) -> None
 
 def _draw_stages(axes: "Axes", iterations: Sequence[Row], seconds: float) -> None:
     """Marks where the number of simulations changes."""
-    rows = [row for row in iterations if "simulations" in row]
+    rows = [row for row in iterations if row.get("simulations") is not None]
     simulations = np.array([row["simulations"] for row in rows])
     stages = np.flatnonzero(np.diff(simulations, prepend=0))
     for index in stages[1:]:

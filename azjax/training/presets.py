@@ -105,7 +105,7 @@ def fitted_to_length(config: TrainConfig, *, full_minutes: float) -> TrainConfig
     """
     if config.minutes is None:
         return config
-    fraction = config.minutes / full_minutes
+    fraction = max(config.minutes / full_minutes, 1e-9)
     height, width, _ = games.make(config.game).observation_shape
     halvings = math.ceil(math.log2(max(1.0, height * width / _FULL_CELLS / fraction)))
     halvings = min(halvings, _MOST_HALVINGS)

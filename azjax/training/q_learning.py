@@ -34,7 +34,7 @@ from azjax.training.q_play import (
 from azjax.training.run_directory import open_run_directory
 from azjax.training.sinks import check_sinks
 
-STATE_VERSION = 3  # raised when the layout of `QState`, progress or digest changes
+STATE_VERSION = 4  # raised when the layout of `QState`, progress or digest changes
 
 
 @struct.dataclass

@@ -5,7 +5,9 @@ sources, and the folder gets its final name, `games`, when all of them are there
 start with the same arguments continues after the files that are there.
 """
 
+import functools
 import hashlib
+import itertools
 import json
 import secrets
 import sys
@@ -14,27 +16,39 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
+import jax.numpy as jnp
 import numpy as np
+from jax.sharding import Mesh
 
 from azjax.checks import check_int, check_seed
 from azjax.data import (
     GAMES,
+    Rows,
     WholeGames,
     drop_after,
     game_files,
     read_games,
     stored_files,
+    unpack_states,
 )
 from azjax.data.files import GameFile, file_size
-from azjax.data.rows import checked_run
-from azjax.games import Game
+from azjax.data.rows import check_values, checked_run
+from azjax.devices import spread
+from azjax.games import Game, State
 from azjax.players import AlphaZeroPlayer
+from azjax.players.batches import batch_layout
 from azjax.players.serialization import named_leaves
 from azjax.remote import replace_file
 from azjax.training.config import ReplayConfig
 from azjax.training.lock import LOCK_FILE, locked
-from azjax.training.position_searches import PositionSearches, batches, take
 from azjax.training.stored_moves import check_moves, make_check, moves_of
+from azjax.training.stored_policy import (
+    StoredPolicy,
+    listed_entries,
+    store_policy,
+    store_values,
+)
 
 ABOUT_FILE = "reanalysis.json"
 POSITIONS_AT_ONCE = 512
@@ -104,7 +118,7 @@ def reanalyze(
             return total
         _write_files(
             directory / _UNFINISHED,
-            _whole_games(files, player.game),
+            _read_all(files, player.game),
             PositionSearches(player, batch_size, seed),
             run,
             lambda done: report(f"{done:,} of {total.positions:,} positions"),
@@ -149,26 +163,12 @@ def _check_directory(directory: Path, about: dict[str, Any]) -> str | None:
     if not directory.is_dir():
         raise ValueError(f"{directory} is not a directory: give a new one")
     names = {path.name for path in directory.iterdir()}
-    if not {name for name in names if not _is_temporary(name)}:
+    # A killed process leaves such files before it begins.
+    if all(name == LOCK_FILE or name.startswith(f".{ABOUT_FILE}.") for name in names):
         return None
     if ABOUT_FILE not in names:
         raise ValueError(f"{directory} is not empty: give a new directory")
-    found = _read_about(directory / ABOUT_FILE)
-    other = [name for name, value in about.items() if found.get(name) != value]
-    if other:
-        raise ValueError(
-            f"{directory} holds a reanalysis with other {' and '.join(other)}: "
-            "repeat it as it was started, or give a new directory"
-        )
-    return found["run"]
-
-
-def _is_temporary(name: str) -> bool:
-    """Returns whether a file is one that a killed process leaves before it begins."""
-    return name == LOCK_FILE or name.startswith(f".{ABOUT_FILE}.")
-
-
-def _read_about(path: Path) -> dict[str, Any]:
+    path = directory / ABOUT_FILE
     try:
         with path.open(encoding="utf-8") as file:
             found = json.loads(file.read(_MAX_ABOUT_BYTES))
@@ -177,7 +177,13 @@ def _read_about(path: Path) -> dict[str, Any]:
     run = found.get("run") if isinstance(found, dict) else None
     if not isinstance(found, dict) or not isinstance(run, str) or not run.isalnum():
         raise ValueError(f"{path} is damaged: give a new directory")
-    return found
+    other = [name for name, value in about.items() if found.get(name) != value]
+    if other:
+        raise ValueError(
+            f"{directory} holds a reanalysis with other {' and '.join(other)}: "
+            "repeat it as it was started, or give a new directory"
+        )
+    return run
 
 
 def _begin(directory: Path, about: dict[str, Any]) -> str:
@@ -204,7 +210,7 @@ def _count(
     """
     check = make_check(game)
     num_games = num_positions = 0
-    for games in _whole_games(files, game):
+    for games in _read_all(files, game):
         moves = moves_of(games.rows, game, ReplayConfig.policy_entries)
         for rows in batches(len(moves.ply), batch_size):
             after = np.minimum(rows + 1, len(moves.ply) - 1)
@@ -219,18 +225,14 @@ def _count(
     return Reanalyzed(num_games, num_positions)
 
 
-def _whole_games(
-    files: Sequence[Sequence[GameFile]], game: Game
-) -> Iterator[WholeGames]:
-    """Yields the finished games of all sources."""
-    for of_source in files:
-        yield from read_games(of_source, game)
+def _read_all(files: Sequence[Sequence[GameFile]], game: Game) -> Iterator[WholeGames]:
+    return itertools.chain(*(read_games(of_source, game) for of_source in files))
 
 
 def _write_files(
     directory: Path,
     found: Iterator[WholeGames],
-    searches: PositionSearches,
+    searches: "PositionSearches",
     run: str,
     report: Callable[[int], None],
 ) -> None:
@@ -247,17 +249,26 @@ def _write_files(
     from azjax.data.writer import GamesWriter  # noqa: PLC0415, needs the library
 
     game, seed = searches.player.game, searches.seed
+    reported = time.monotonic()
+
+    def report_sum(count: int) -> None:
+        """Reports now and then, within a file."""
+        nonlocal reported
+        if time.monotonic() - reported >= REPORT_SECONDS:
+            report(num_positions + count)
+            reported = time.monotonic()
+
     drop_after(directory, sys.maxsize)  # files that a killed process left unfinished
     written = {file.last for file in game_files(directory)}
     num_games = num_positions = 0
     with GamesWriter(directory, game, run=run, seed=seed) as writer:
         for number, games in enumerate(found, 1):
             if number not in written:
-                rows = searches.search_rows(
-                    number,
-                    games.rows._replace(game=_count_up(games, num_games)),
-                    _now_and_then(report, start=num_positions),
-                )
+                lengths = np.diff(np.append(games.starts, len(games.rows.game)))
+                ids = num_games + np.arange(len(lengths), dtype=np.int64)
+                rows = games.rows._replace(game=np.repeat(ids, lengths))
+                reported = time.monotonic()
+                rows = searches.search_rows(number, rows, report_sum)
                 writer.add(number, lambda rows=rows: rows)
                 writer.flush()
                 report(num_positions + len(games.rows.game))
@@ -265,21 +276,128 @@ def _write_files(
             num_positions += len(games.rows.game)
 
 
-def _now_and_then(report: Callable[[int], None], start: int) -> Callable[[int], None]:
-    """Returns a function that adds `start` to a count and reports the sum, at most once
-    in `REPORT_SECONDS`."""
-    reported = time.monotonic()
+class SearchTargets(NamedTuple):
+    """Search results of B positions, in the form in which self-play stores them.
 
-    def report_sum(count: int) -> None:
-        nonlocal reported
-        if time.monotonic() - reported >= REPORT_SECONDS:
-            report(start + count)
-            reported = time.monotonic()
+    policy: leaves `[B, ...]`; the improved policy.
+    policy_values: `[B, ...]` float16; see `store_values`.
+    value: `[B]` float32; the search's value for the player to move.
+    draw_probability: `[B]` float32; the network's.
+    regret: `[B]` float32; how much lower the search values the played move than its
+        best move, at least 0. A move without visits has the value of the position.
+    """
 
-    return report_sum
+    policy: StoredPolicy
+    policy_values: jax.Array
+    value: jax.Array
+    draw_probability: jax.Array
+    regret: jax.Array
 
 
-def _count_up(games: WholeGames, first: int) -> np.ndarray:
-    """Returns `[N]` int64 ids for the rows of G games, `first` to `first + G - 1`."""
-    lengths = np.diff(np.append(games.starts, len(games.rows.game)))
-    return np.repeat(first + np.arange(len(lengths), dtype=np.int64), lengths)
+def batches(num_positions: int, batch_size: int) -> Iterator[np.ndarray]:
+    """Yields `[batch_size]` rows at a time; the last row is repeated at the end."""
+    for start in range(0, num_positions, batch_size):
+        yield np.arange(start, start + batch_size).clip(max=num_positions - 1)
+
+
+def take(tree: Any, rows: np.ndarray) -> Any:
+    """Returns the given rows of all leaves."""
+    return jax.tree.map(lambda leaf: leaf[rows], tree)
+
+
+class PositionSearches:
+    """Searches positions in batches of one size, so that one program serves all.
+
+    player: searches with `player.simulations` simulations.
+    batch_size: positions in a batch; the last one is padded.
+    seed: from which all keys are made.
+    """
+
+    def __init__(self, player: AlphaZeroPlayer, batch_size: int, seed: int):
+        self._layout = batch_layout(batch_size, [player])
+        self._copies = self._layout.replicated(player)
+        self.player, self.seed = player, seed
+
+    def search_rows(
+        self,
+        number: int,
+        rows: Rows,
+        report: Callable[[int], None] = lambda count: None,
+    ) -> Rows:
+        """Returns rows with new targets.
+
+        Args:
+            number: of the file, from which the keys are made.
+            rows: N positions.
+            report: called between batches with the number of positions searched.
+
+        Raises:
+            ValueError: the search gives values that rows cannot hold.
+        """
+        game, count = self.player.game, len(rows.game)
+        states, action = unpack_states(game, rows.state), rows.move.astype(np.int32)
+        rng_key = jax.random.fold_in(jax.random.key(self.seed), number)
+        found = []
+        for index, batch in enumerate(batches(count, self._layout.size)):
+            if index:
+                report(index * self._layout.size)
+            keys = self._layout.keys(jax.random.fold_in(rng_key, index))
+            inputs = self._layout.by_position(take((states, action), batch))
+            targets = _search(self._layout.mesh, self._copies, keys, *inputs)
+            found.append(self._layout.to_host(targets))
+        targets = jax.tree.map(lambda *parts: np.concatenate(parts)[:count], *found)
+        entries = listed_entries(targets.policy, targets.policy_values)
+        made = rows._replace(
+            policy_counts=entries.counts,
+            policy_actions=entries.actions,
+            policy_probabilities=entries.probabilities,
+            policy_values=entries.values,
+            value=targets.value,
+            draw_probability=targets.draw_probability,
+            regret=targets.regret,
+            simulations=np.full(count, self.player.simulations, np.int32),
+        )
+        try:
+            check_values(made, game)
+        except ValueError as error:
+            raise ValueError(f"the player's search: {error}") from None
+        return made
+
+
+@functools.partial(jax.jit, static_argnums=0)
+def _search(mesh: Mesh | None, player: AlphaZeroPlayer, *batch: Any) -> SearchTargets:
+    """Takes the keys, positions and actions as `batch`."""
+    return spread(search_targets, mesh, num_replicated=1)(player, *batch)
+
+
+def search_targets(
+    player: AlphaZeroPlayer, rng_key: jax.Array, states: State, action: jax.Array
+) -> SearchTargets:
+    """Searches B positions, without exploration and from empty trees.
+
+    Args:
+        player: which searches.
+        rng_key: consumed; one key, or `[P]` for P equal parts of the batch.
+        states: the positions, leaves `[B, ...]`, none of them terminated.
+        action: `[B]` int32; the moves that were played.
+
+    Raises:
+        ValueError: the player gives no probability of a draw.
+    """
+    choice, analysis, _ = player.analyze(rng_key, states, None)
+    if choice.draw is None:
+        raise ValueError("the player gives no probability of a draw")
+    is_visited = analysis.visits > 0
+    qvalues = jnp.where(is_visited, analysis.action_values, choice.value[:, None])
+    best, played = (
+        jnp.take_along_axis(qvalues, move[:, None], axis=1)[:, 0]
+        for move in (choice.action, action)
+    )
+    policy, _ = store_policy(choice.policy, ReplayConfig.policy_entries)
+    return SearchTargets(
+        policy=policy,
+        policy_values=store_values(policy, qvalues, is_visited),
+        value=choice.value,
+        draw_probability=choice.draw,
+        regret=jnp.maximum(best - played, 0),
+    )

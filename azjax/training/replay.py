@@ -317,14 +317,14 @@ def make_batch(
     if sample.row.size < num_symmetries:
         return _under_random_symmetries(batch, game.symmetries, auxiliary, rng_key)
     parts = [
-        _transform(_every(batch, first, num_symmetries), symmetry, auxiliary)
-        for first, symmetry in enumerate(game.symmetries)
+        jax.tree.map(lambda leaf: leaf[first::num_symmetries], batch)  # noqa: B023
+        for first in range(num_symmetries)
     ]
-    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *parts)
-
-
-def _every(batch: Batch, first: int, stride: int) -> Batch:
-    return jax.tree.map(lambda leaf: leaf[first::stride], batch)
+    images = [
+        _transform(part, symmetry, auxiliary)
+        for part, symmetry in zip(parts, game.symmetries, strict=True)
+    ]
+    return jax.tree.map(lambda *leaves: jnp.concatenate(leaves), *images)
 
 
 def _auxiliary_targets(

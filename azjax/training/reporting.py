@@ -316,7 +316,7 @@ def _self_play_texts(row: Row) -> list[Text]:
     ]
     if "simulations" in row:
         texts.append(f"{row['simulations']} simulations")
-    if "epsilon" in row:
+    if row.get("epsilon") is not None:
         texts.append(f"{row['epsilon']:.0%} random moves")
     return [Text(text) for text in texts]
 
@@ -324,7 +324,7 @@ def _self_play_texts(row: Row) -> list[Text]:
 def _learning_texts(row: Row) -> list[Text]:
     texts = [f"{name} loss {_decimal(loss)}" for name, loss in losses(row).items()]
     texts = [f"iteration {row['iteration']:,}", *(texts or ["collecting positions"])]
-    if row["learning_rate"] is not None:
+    if row.get("learning_rate") is not None:
         texts.append(f"rate {row['learning_rate']:.2g}")
     return [Text(text) for text in texts]
 

@@ -1,7 +1,7 @@
 """Settings of a run that algorithms share: length, evaluation, checkpoints, games."""
 
 import dataclasses
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Literal, Protocol
 
 from azjax.checks import check_choice, check_int, check_number
@@ -111,6 +111,16 @@ def check_length(minutes: object, iterations: object) -> None:
         check_number("minutes", minutes, above=0, at_most=MAX_LENGTH)
     if iterations is not None:
         check_int("iterations", iterations, 1, MAX_LENGTH)
+
+
+def flattened(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
+    """Yields the names of nested settings, such as `learner.batch_size`, and their
+    values."""
+    for name, value in values.items():
+        if isinstance(value, dict):
+            yield from flattened(value, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", value
 
 
 class RunConfig(Protocol):

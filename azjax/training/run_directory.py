@@ -4,8 +4,9 @@ import contextlib
 import json
 import os
 import re
+import secrets
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from typing import Any, TypeGuard
 
 from azjax import games
 from azjax.players.schema import VERSION, migrate
@@ -33,6 +34,7 @@ from azjax.training.run_config import RunConfig
 CONFIG_FILE = "config.json"
 CHECKPOINTS = "checkpoints"
 _PARTIAL_FILE = f".{CONFIG_FILE}"
+_SET_BY_LENGTH = ("self_play.", "replay.", "evaluation.")  # by presets
 _MAX_FIRST_BYTES = 2**20  # of the metrics, more than their first rows need
 
 
@@ -69,7 +71,7 @@ def open_run_directory(
             directory.mkdir(parents=True, exist_ok=True)
         lock = locked(directory)
     with lock:
-        values = _as_json(config, optimizer, hooks)
+        values = _as_json(config, optimizer, hooks) | {"run": secrets.token_hex(8)}
         if is_run:
             _check_checkpoints(directory)
             values = _check_same_run(directory, values, report)
@@ -219,6 +221,45 @@ def _read(path: Directory) -> Any:
         raise ValueError(f"{path} is damaged: {error}") from None
 
 
+def is_run_id(value: object) -> TypeGuard[str]:
+    """Returns whether a value can be the id of a run, in files of any origin."""
+    return isinstance(value, str) and re.fullmatch("[0-9a-f]{1,32}", value) is not None
+
+
+def run_id(directory: Directory) -> str:
+    """Returns the id of the run in a directory: random, made when the run began, the
+    same in copies of the directory.
+
+    Raises:
+        ValueError: there is no run any more, or its settings have no id.
+        OSError: the settings cannot be read.
+    """
+    try:
+        content = _read(directory / CONFIG_FILE)
+    except FileNotFoundError:
+        content = None
+    run = content.get("run") if isinstance(content, dict) else None
+    if not is_run_id(run):
+        raise ValueError(f"there is no run in {directory}: its {CONFIG_FILE} has no id")
+    return run
+
+
+def check_still_there(directory: Directory, run: str) -> None:
+    """Checks that a run directory has not been removed or replaced.
+
+    Raises:
+        ValueError: it has.
+        OSError: its settings cannot be read.
+    """
+    with contextlib.suppress(ValueError):
+        if run_id(directory) == run:
+            return
+    raise ValueError(
+        f"{directory} was removed or replaced while the run trained: the run is "
+        "stopped, and nothing more is written there"
+    )
+
+
 def _migrate(content: Any, path: Directory) -> dict[str, Any]:
     try:
         return migrate(content)
@@ -236,6 +277,8 @@ def _check_same_run(
         saved = _migrate(content, directory / CONFIG_FILE)
     except ValueError as error:
         raise ValueError(f"{error}; give another --run-dir") from None
+    if is_run_id(saved.get("run")):
+        wanted |= {"run": saved["run"]}
     if not has_begun(directory):
         return wanted
     with contextlib.suppress(AttributeError, TypeError, ValueError):
@@ -250,14 +293,24 @@ def _check_same_run(
     saved, comparable_wanted = _comparable(saved, wanted, report)
     is_older = content["format"] < VERSION  # settings may be missing
     differences = _differences(saved, comparable_wanted, is_older=is_older)
-    if differences:
-        raise ValueError(
-            f"{directory} holds a run with another configuration "
-            f"({'; '.join(differences)}{_from_length(saved, wanted, differences)}): "
-            "give the same one to continue it, or another --run-dir"
-            f"{_continuation(directory, differences, wanted)}"
+    if not differences:
+        return wanted
+    by_length = by_player = ""
+    has_other_length = saved.get("minutes") != wanted.get("minutes")
+    is_set = any(d.startswith(_SET_BY_LENGTH) for d in differences)
+    if has_other_length and is_set and "kind" not in wanted:
+        by_length = (
+            "; presets choose some settings by the minutes: "
+            "azjax.training.load_config returns those of the run"
         )
-    return wanted
+    has_other_player = any(d.startswith(("network.", "game ")) for d in differences)
+    if not has_other_player and "initial_player" in wanted:
+        by_player = f"; to start a new run with its player: --from {directory}"
+    raise ValueError(
+        f"{directory} holds a run with another configuration "
+        f"({'; '.join(differences)}{by_length}): give the same one to continue it, or "
+        f"another --run-dir{by_player}"
+    )
 
 
 def _is_same_path(saved: dict[str, Any], wanted: dict[str, Any], name: str) -> bool:
@@ -272,36 +325,6 @@ def _is_same_path(saved: dict[str, Any], wanted: dict[str, Any], name: str) -> b
     return False
 
 
-def _from_length(
-    saved: dict[str, Any], wanted: dict[str, Any], differences: list[str]
-) -> str:
-    """Returns a note if settings differ because a preset chose them by the run's
-    length."""
-    has_other_length = saved.get("minutes") != wanted.get("minutes")
-    is_chosen = any(
-        text.startswith(("self_play.", "replay.", "evaluation."))
-        for text in differences
-    )
-    return (
-        "; presets choose some settings by the minutes: "
-        "azjax.training.load_config returns those of the run"
-        if has_other_length and is_chosen and "kind" not in wanted
-        else ""
-    )
-
-
-def _continuation(
-    directory: Directory, differences: list[str], wanted: dict[str, Any]
-) -> str:
-    """Returns a note about `--from`, if the run's player can start a new run."""
-    has_other_player = any(
-        text.startswith(("network.", "game ")) for text in differences
-    )
-    if has_other_player or "initial_player" not in wanted:
-        return ""
-    return f"; to start a new run with its player: --from {directory}"
-
-
 def _comparable(
     saved: dict[str, Any], wanted: dict[str, Any], report: Callable[[str], None]
 ) -> tuple[dict[str, Any], dict[str, Any]]:
@@ -309,7 +332,7 @@ def _comparable(
     compared."""
     saved, wanted = dict(saved), dict(wanted)
     for settings in (saved, wanted):
-        for name in ("notes", "minutes", "iterations", "data", "report"):
+        for name in ("notes", "minutes", "iterations", "data", "report", "run"):
             settings.pop(name, None)
     old, new = saved.get("optimizer"), wanted.get("optimizer")
     if old is None:  # a run of an older version
@@ -318,17 +341,17 @@ def _comparable(
     elif isinstance(old, dict) and isinstance(new, dict):
         saved["optimizer"], wanted["optimizer"] = comparable(old, new)
         if old.get("versions") != new.get("versions"):
+            before, now = (
+                ", ".join(f"{name} {version}" for name, version in versions.items())
+                if isinstance(versions := identity.get("versions"), dict)
+                else "unknown"
+                for identity in (old, new)
+            )
             report(
-                f"the run started with {_texts(old.get('versions'))}, continues with "
-                f"{_texts(new.get('versions'))}: only the state and the constants of "
-                "the optimizer were compared"
+                f"the run started with {before}, continues with {now}: only the state "
+                "and the constants of the optimizer were compared"
             )
     return saved, wanted
-
-
-def _texts(versions: object) -> str:
-    items = versions.items() if isinstance(versions, dict) else ()
-    return ", ".join(f"{name} {version}" for name, version in items) or "unknown"
 
 
 def has_begun(directory: Directory) -> bool:

@@ -18,7 +18,7 @@ from azjax.training.run_config import ReportConfig
 from azjax.training.run_directory import CONFIG_FILE, read_config
 
 # Entries of the file that are not settings of a continued run.
-_NOT_SETTINGS = ("format", "kind", "optimizer", "hooks", "plan")
+_NOT_SETTINGS = ("format", "kind", "optimizer", "hooks", "plan", "run")
 # Settings that reach outside a run's directory, which a file of settings cannot decide.
 _OUTSIDE = ("run_dir", "initial_player", "learn_from", "stored_fraction", "report")
 C = TypeVar("C", TrainConfig, QConfig)

@@ -2,31 +2,48 @@
 `TrainConfig.learn_from`."""
 
 import heapq
-from collections.abc import Iterator
-from typing import Any
+import itertools
+import zlib
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, NamedTuple, Self
 
 import jax
 import numpy as np
 
-from azjax.data import GAMES, read_games, stored_files
+from azjax.data import GAMES, games_of_file, stored_files
+from azjax.data.files import file_size
 from azjax.games import Game
 from azjax.remote import as_directory, resolved
 from azjax.training.config import TrainConfig
 from azjax.training.lanes import Lanes
-from azjax.training.self_play import Games, Trajectory
+from azjax.training.self_play import Trajectory
 from azjax.training.stored_moves import StoredMoves, check_moves, make_check, moves_of
 
 
-class _Slots:
-    """The queued moves of each slot, and games without a slot."""
+class _Found(NamedTuple):
+    """Moves that were read, NumPy leaves `[N, ...]`.
 
-    def __init__(self, number: int):
-        self._moves: StoredMoves | None = None
-        self._waiting: list[
-            np.ndarray
-        ] = []  # rows of `_moves` of games, the last first
-        self._queues = [np.zeros(0, np.int64) for _ in range(number)]
-        self._lengths = [(0, slot) for slot in range(number)]  # a heap
+    moves: of whole games.
+    origin: `[N, 3]` int64; number of the file, of the game in it, of the move in that.
+    """
+
+    moves: StoredMoves
+    origin: np.ndarray
+
+
+class _Slots:
+    """The queued moves of each slot, and games without a slot.
+
+    found: the moves; None if none was read.
+    queues: for each slot the rows of `found` that it has yet to give.
+    """
+
+    def __init__(self, found: _Found | None, queues: list[np.ndarray]):
+        self._found, self._queues = found, queues
+        self._lengths = [(len(queue), slot) for slot, queue in enumerate(queues)]
+        heapq.heapify(self._lengths)
+        self._waiting: list[np.ndarray] = []  # rows of games, the last first
 
     @property
     def shortest(self) -> int:
@@ -34,29 +51,28 @@ class _Slots:
         return self._lengths[0][0]
 
     @property
-    def has_games(self) -> bool:
-        """Whether there are games without a slot."""
-        return bool(self._waiting)
+    def num_waiting(self) -> int:
+        """The number of games without a slot."""
+        return len(self._waiting)
 
-    def refill(self, moves: StoredMoves, starts: np.ndarray) -> None:
+    def refill(self, found: _Found, games: Sequence[np.ndarray]) -> None:
         """Adds games, and drops moves that were taken.
 
         Args:
-            moves: of the games.
-            starts: first row of each game.
+            found: the moves.
+            games: the rows of each game.
         """
         first = 0
-        if self._moves is not None:
+        if self._found is not None:
             queued = np.concatenate(self._queues)
             ends = np.cumsum([len(queue) for queue in self._queues])
             self._queues = np.split(np.arange(len(queued)), ends[:-1])
-            moves = jax.tree.map(
-                lambda old, new: np.concatenate([old[queued], new]), self._moves, moves
+            found = jax.tree.map(
+                lambda old, new: np.concatenate([old[queued], new]), self._found, found
             )
             first = len(queued)
-        self._moves = moves
-        rows = np.arange(first, len(moves.ply))
-        self._waiting = np.split(rows, starts[1:])[::-1]
+        self._found = found
+        self._waiting = [first + rows for rows in games[::-1]]
 
     def start_game(self) -> None:
         """Appends the next game to the shortest queue."""
@@ -68,19 +84,41 @@ class _Slots:
     def take(self, num_moves: int) -> StoredMoves:
         """Takes moves from each queue; returns them with the next one, which stays in
         the queue: leaves `[num_moves + 1, S, ...]`."""
+        assert self._found is not None
         rows = np.stack([queue[: num_moves + 1] for queue in self._queues], axis=1)
         self._queues = [queue[num_moves:] for queue in self._queues]
         self._lengths = [(length - num_moves, slot) for length, slot in self._lengths]
-        return jax.tree.map(lambda leaf: leaf[rows], self._moves)
+        return jax.tree.map(lambda leaf: leaf[rows], self._found.moves)
+
+    def queued(self) -> list[list[int]]:
+        """Returns slot, file, game and first move of each queued game."""
+        assert self._found is not None
+        lengths = [len(queue) for queue in self._queues]
+        slot = np.repeat(np.arange(len(lengths)), lengths)
+        origin = self._found.origin[np.concatenate(self._queues)]
+        begins = (origin[:, 2] == 0) | (np.diff(slot, prepend=-1) > 0)
+        return np.column_stack([slot, origin])[begins].tolist()
 
 
 class StoredGames:
-    """Gives the moves of the slots with stored games, S of the B slots of a run.
+    """Gives the moves of the slots with stored games, S of the B slots of a run; a
+    context manager that ends its thread.
 
-    The finished games of all sources follow one another in the order in which they were
-    played; after the last comes the first again. The next game goes to the slot that is
-    free first, so that a chunk is a function of the files and its number alone. One
-    file after the other is read, so that the memory does not grow with the sources.
+    A pass gives each finished game of all sources once: file by file, in a random order
+    of the files of all sources and of the games in each. The next game goes to the slot
+    that is free first.
+
+    A chunk is a function of the files, the run's seed and the cursor, which a
+    checkpoint stores. So a run that continues reads the files of the begun games and
+    that of the next one, whatever it has read before. Game and file are named by their
+    place in the sources: only the order of later games depends on NumPy's generator.
+
+    A thread reads a file ahead, so that the memory holds two files and the begun games,
+    and does not grow with the sources.
+
+    cursor: after the last chunk, as JSON: `files`, a checksum of their names and sizes;
+        `next`, the pass, the place of the file in it, and the number of its games that
+        have begun; `queued`, slot, file, game and first move of each begun game.
     """
 
     def __init__(self, config: TrainConfig, game: Game, lanes: Lanes):
@@ -96,58 +134,122 @@ class StoredGames:
                 `stored_files`.
             OSError: a source cannot be read.
         """
-        self._game, self._lanes = game, lanes
+        self._game, self._lanes, self._seed = game, lanes, config.seed
         _check_not_own(config)
         self._sources = config.learn_from
-        self._files = stored_files(config.learn_from, game)
+        self._files = [
+            (files, number)
+            for files in stored_files(config.learn_from, game)
+            for number in range(len(files))
+        ]
         self._num_moves = config.self_play.moves_per_chunk
         self._num_slots = config.stored_slots
         self._policy_entries = config.replay.policy_entries
         self._check = make_check(game)
-        self._chunks = self._read_chunks()
-        self._number = 0
+        self._thread = ThreadPoolExecutor(1, "stored games")
+        paths = [files[number].path for files, number in self._files]
+        names = repr([(path.name, file_size(path)) for path in paths])
+        self.cursor: Mapping[str, Any] = {
+            "files": zlib.crc32(names.encode()),
+            "next": [0, 0, 0],
+            "queued": [],
+        }
+        self._continue(self.cursor)
 
-    def chunk(self, iteration: int) -> tuple[Games, Trajectory, dict[str, Any]]:
-        """Returns the moves of an iteration, the positions after them, and metrics.
+    def __enter__(self) -> Self:
+        """Returns itself."""
+        return self
 
-        Args:
-            iteration: completed iterations of the run.
+    def __exit__(self, *exception: object) -> None:
+        """Ends the thread, after the file that it is reading."""
+        self._thread.shutdown(cancel_futures=True)
+
+    def seek(self, cursor: Mapping[str, Any]) -> None:
+        """Continues after the chunk of a cursor, unless that was the last chunk.
+
+        Raises:
+            ValueError: the files have changed since the cursor was stored, or one is
+                damaged.
+            OSError: a source cannot be read.
+        """
+        if cursor == self.cursor:
+            return
+        try:
+            if cursor["files"] != self.cursor["files"]:
+                raise LookupError
+            self._continue(cursor)
+        except LookupError:
+            raise ValueError(
+                f"the games in {', '.join(self._sources)} have changed since the "
+                "checkpoint: restore the files, or start a new run with --from"
+            ) from None
+
+    def _continue(self, cursor: Mapping[str, Any]) -> None:
+        number, place, self._num_begun = cursor["next"]
+        self._file: tuple[int, int, int] | None = None  # pass, place, number of games
+        self._ahead: Future[Any] | None = None
+        self._stream = self._read_files(number, place)
+        parts, rows, total = [], {}, 0
+        games = sorted({(file, game) for _, file, game, _ in cursor["queued"]})
+        for file, of_file in itertools.groupby(games, lambda game: game[0]):
+            found, rows_of_games = self._read_file(file) or (None, [])
+            for _, game in of_file:
+                taken = rows_of_games[game]
+                part = jax.tree.map(lambda leaf: leaf[taken], found)  # noqa: B023
+                parts.append(part)
+                rows[file, game] = np.arange(total, total + len(taken))
+                total += len(taken)
+        queues = [[np.zeros(0, np.int64)] for _ in range(self._num_slots)]
+        for slot, file, game, move in cursor["queued"]:
+            queues[slot].append(rows[file, game][move:])
+        joined = jax.tree.map(lambda *leaves: np.concatenate(leaves), *parts or [None])
+        self._slots = _Slots(joined, [np.concatenate(queue) for queue in queues])
+        self.cursor = cursor
+
+    def chunk(self) -> tuple[Trajectory, dict[str, Any]]:
+        """Returns the next moves of each slot, and metrics.
 
         Returns:
-            The games that go on after the chunk, leaves `[L, S / L, ...]`; the moves,
-            leaves `[L, T, S / L, ...]`; finished games and the first player's score.
+            The moves, leaves `[L, T, S / L, ...]`; finished games and the first
+            player's score.
 
         Raises:
             ValueError: a source is damaged, or holds moves that the rules do not allow.
             OSError: a source cannot be read.
         """
-        for _ in range(self._number, iteration):
-            next(self._chunks)
-        self._number = iteration + 1
-        moves = next(self._chunks)
+        slots = self._slots
+        while slots.shortest <= self._num_moves:
+            if not slots.num_waiting:
+                self._refill()
+            slots.start_game()
+        moves = slots.take(self._num_moves)
+        self.cursor = {**self.cursor, "next": self._next(), "queued": slots.queued()}
         self._check_moves(moves)
-        now, after = (
-            jax.tree.map(lambda leaf: leaf[rows], moves)  # noqa: B023, used at once
-            for rows in (np.s_[:-1], -1)
-        )
-        finished = now.trajectory.terminated
-        won = now.trajectory.reward * (1 - 2.0 * now.trajectory.state.current_player)
+        now = jax.tree.map(lambda leaf: leaf[:-1], moves.trajectory)
+        won = now.reward * (1 - 2.0 * now.state.current_player)
+        finished = now.terminated
         metrics = {
             "games": finished.sum(),
             "first_player_score": won[finished].mean() if finished.any() else 0.0,
         }
-        games = Games(state=after.trajectory.state, moves=after.ply)
+        by_lane = jax.tree.map(self._by_lane, now)
+        return by_lane, jax.tree.map(np.asarray, metrics)
+
+    def _next(self) -> list[int]:
+        """Returns the `next` of the cursor."""
+        if self._file is None:  # no file was needed since `seek`
+            return self.cursor["next"]
+        number, place, num_games = self._file
+        waiting = self._slots.num_waiting
         return (
-            jax.tree.map(lambda leaf: self._by_lane(leaf, 0), games),
-            jax.tree.map(lambda leaf: self._by_lane(leaf, 1), now.trajectory),
-            jax.tree.map(np.asarray, metrics),
+            [number, place, num_games - waiting] if waiting else [number, place + 1, 0]
         )
 
-    def _by_lane(self, leaf: np.ndarray, slot_axis: int) -> jax.Array:
-        """Divides the slots into lanes, and copies them to the devices."""
-        number, shape = self._lanes.number, leaf.shape
-        split = (*shape[:slot_axis], number, -1, *shape[slot_axis + 1 :])
-        laned = np.moveaxis(leaf.reshape(split), slot_axis, 0)
+    def _by_lane(self, leaf: np.ndarray) -> jax.Array:
+        """Divides the slots `[T, S, ...]` into lanes, and copies them to the
+        devices."""
+        split = leaf.reshape(len(leaf), self._lanes.number, -1, *leaf.shape[2:])
+        laned = np.moveaxis(split, 1, 0)
         return jax.make_array_from_callback(
             laned.shape, self._lanes.by_lane, lambda index: laned[index]
         )
@@ -164,28 +266,46 @@ class StoredGames:
         except ValueError as error:
             raise ValueError(f"{', '.join(self._sources)}: {error}") from None
 
-    def _read_chunks(self) -> Iterator[StoredMoves]:
-        """Yields the chunks, with the next move of each slot: `[T + 1, S, ...]`."""
-        slots = _Slots(self._num_slots)
-        source = self._read_moves()
-        while True:
-            while slots.shortest <= self._num_moves:
-                if not slots.has_games:
-                    slots.refill(*next(source))
-                slots.start_game()
-            yield slots.take(self._num_moves)
+    def _refill(self) -> None:
+        """Takes the file that was read ahead, and begins to read the next one."""
+        ahead = self._ahead or self._thread.submit(next, self._stream)
+        number, place, found, games = ahead.result()
+        self._ahead = self._thread.submit(next, self._stream)
+        self._file = number, place, len(games)
+        file = int(found.origin[0, 0])
+        generator = np.random.default_rng([self._seed, number, 1 + file])
+        order = generator.permutation(len(games))[self._num_begun :]
+        self._slots.refill(found, [games[index] for index in order])
+        self._num_begun = 0
 
-    def _read_moves(self) -> Iterator[tuple[StoredMoves, np.ndarray]]:
-        """Yields moves of whole games, and the first one of each, again and again."""
+    def _read_files(
+        self, number: int, first: int
+    ) -> Iterator[tuple[int, int, _Found, list[np.ndarray]]]:
+        """Yields pass, place in it, moves and the rows of each game of the files with
+        finished games, from a pass and a place on, again and again."""
         while True:
-            was_empty = True
-            for files in self._files:
-                for games in read_games(files, self._game):
-                    was_empty = False
-                    moves = moves_of(games.rows, self._game, self._policy_entries)
-                    yield moves, games.starts
-            if was_empty:
+            is_empty = first == 0
+            generator = np.random.default_rng([self._seed, number])
+            order = generator.permutation(len(self._files)).tolist()
+            for place, file in enumerate(order[first:], first):
+                read = self._read_file(file)
+                if read is not None:
+                    is_empty = False
+                    yield number, place, *read
+            if is_empty:
                 raise ValueError(f"no finished game in {', '.join(self._sources)}")
+            number, first = number + 1, 0
+
+    def _read_file(self, file: int) -> tuple[_Found, list[np.ndarray]] | None:
+        """Returns the moves of a file and the rows of each game; None without games."""
+        games = games_of_file(*self._files[file], self._game)
+        if games is None:
+            return None
+        moves = moves_of(games.rows, self._game, self._policy_entries)
+        rows = np.arange(len(moves.ply))
+        number = np.searchsorted(games.starts, rows, side="right") - 1
+        origin = np.column_stack([np.full_like(rows, file), number, moves.ply])
+        return _Found(moves, origin), np.split(rows, games.starts[1:])
 
 
 def _check_not_own(config: TrainConfig) -> None:

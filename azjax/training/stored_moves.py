@@ -2,7 +2,7 @@
 
 import functools
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
 import jax
 import jax.numpy as jnp
@@ -110,7 +110,7 @@ def _policies(rows: Rows, num_actions: int, entries: int) -> StoredPolicy:
     if not is_sparse(num_actions, entries):
         dense = np.zeros((count, num_actions), np.float16)
         dense[of_row, rows.policy_actions] = rows.policy_probabilities
-        return _numpy_policy(dense, None)
+        return StoredPolicy(cast(Any, dense), None)
     # By row, the largest probability first.
     order = np.lexsort((-rows.policy_probabilities, of_row))
     place = np.arange(len(of_row)) - np.repeat(np.cumsum(counts) - counts, counts)
@@ -129,9 +129,8 @@ def _policies(rows: Rows, num_actions: int, entries: int) -> StoredPolicy:
     missing = np.arange(entries) - np.minimum(counts, entries)[:, None]
     action = np.take_along_axis(unused, np.maximum(missing, 0), axis=1)
     action[kept_row, place] = actions
-    stored = action.astype(action_dtype(num_actions))
-    return _numpy_policy(probability.astype(np.float16), stored)
-
-
-def _numpy_policy(probability: Any, action: Any) -> StoredPolicy:
-    return StoredPolicy(probability, action)
+    stored: Any = (
+        probability.astype(np.float16),
+        action.astype(action_dtype(num_actions)),
+    )
+    return StoredPolicy(*stored)

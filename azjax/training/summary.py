@@ -135,7 +135,7 @@ def result_texts(first: Row | None, last: Row) -> Iterator[tuple[str, str]]:
     """
     yield "time", duration(last["seconds"])
     yield "played", f"{last['games']:,} games, {last['positions']:,} positions"
-    if last.get("eligible_share"):
+    if last.get("eligible_share") and last.get("eligibility_delay") is not None:
         delay = f"after {last['eligibility_delay']:.0f} more moves on average"
         yield (
             "eligible",

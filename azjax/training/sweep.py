@@ -15,7 +15,7 @@ from azjax.players.weights import open_regular
 from azjax.training.host_loop import length_of
 from azjax.training.metrics import METRICS_FILE, read_metrics
 from azjax.training.plan import read_plan
-from azjax.training.run_config import RunConfig
+from azjax.training.run_config import RunConfig, flattened
 from azjax.training.run_directory import CHECKPOINTS
 
 MAX_SWEEP_BYTES = 2**20
@@ -70,7 +70,8 @@ def read_sweep(path: Path) -> list[SweepRun]:
 def _runs(table: dict[str, Any]) -> list[SweepRun]:
     given = {name: table.pop(name) for name in _NUMBERS if name in table}
     settings: dict[str, Any] = {}
-    for name, values in _settings(table):
+    for setting, values in flattened(table):
+        name = setting.replace("_", "-")
         if name in settings:
             raise ValueError(f"{name} is given twice")
         if name in _NOT_SWEPT:
@@ -98,15 +99,6 @@ def _runs(table: dict[str, Any]) -> list[SweepRun]:
                 f"two runs would have the name {name}: their values must differ"
             )
     return runs
-
-
-def _settings(table: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yields the settings of nested tables by the names of their options."""
-    for name, value in table.items():
-        if isinstance(value, dict):
-            yield from _settings(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}".replace("_", "-"), value
 
 
 def _choices(name: str, values: Any) -> Sequence[Any]:
@@ -178,11 +170,9 @@ def _options(combination: Values) -> tuple[str, ...]:
 def _texts(value: Any) -> list[str]:
     """Returns a value as words of the command line."""
     items = value if isinstance(value, list) else [value]
-    return [_text(item) for item in items]
-
-
-def _text(item: bool | int | float | str) -> str:
-    return str(item).lower() if isinstance(item, bool) else str(item)
+    return [
+        str(item).lower() if isinstance(item, bool) else str(item) for item in items
+    ]
 
 
 def is_finished(config: RunConfig) -> bool:

@@ -104,14 +104,11 @@ def working_directory(directory: Directory) -> Iterator[WorkingDirectory]:
             working.publish()
         except OSError as error:
             names = ", ".join(working.changed())
-            _warn(f"not copied to {directory}, still in {path} ({error}): {names}")
+            text = f"not copied to {directory}, still in {path} ({error}): {names}"
+            with contextlib.suppress(OSError):  # the log's disk may be full
+                print(f"azjax: {text}", file=sys.stderr, flush=True)
         else:
             shutil.rmtree(path)
-
-
-def _warn(text: str) -> None:
-    with contextlib.suppress(OSError):  # the log's disk may be full
-        print(f"azjax: {text}", file=sys.stderr, flush=True)
 
 
 def _version(path: Path) -> tuple[int, int]:

@@ -35,8 +35,7 @@ from azjax.training import (
     preset,
     train_iteration,
 )
-from azjax.training.estimates import Work, work
-from azjax.training.forecast import forecast
+from azjax.training.forecast import Work, forecast, work
 from azjax.training.lanes import abstract_state
 from azjax.training.metrics import read_metrics
 from azjax.training.phases import phases

@@ -121,11 +121,11 @@ def first_chunk(directory, **changes):
     lanes = spread_lanes(
         settings.num_lanes, one_by_one=False, devices=jax.devices()[:1]
     )
-    return StoredGames(settings, GAME, lanes).chunk(0)
+    return StoredGames(settings, GAME, lanes).chunk()
 
 
 def test_a_run_learns_from_resigned_and_agreed_games(imported):
-    _, chunk, metrics = first_chunk(
+    chunk, metrics = first_chunk(
         imported[1],
         self_play=SelfPlayConfig(num_games=8, moves_per_chunk=16),
         replay=ReplayConfig(capacity=512, min_window=256, min_positions=64),

@@ -31,8 +31,7 @@ from azjax.training import (
     make_algorithm,
     train_iteration,
 )
-from azjax.training.checkpoint_integrity import digest
-from azjax.training.checkpoints import Checkpoints
+from azjax.training.checkpoints import Checkpoints, digest
 from azjax.training.lanes import abstract_state
 from azjax.training.run_config import MAX_LENGTH
 from azjax.training.stored_games import StoredGames
@@ -55,7 +54,7 @@ def settings(game: str) -> TrainConfig:
         iterations=MAX_LENGTH,
         network=NetworkConfig(TRUNKS[game]),
         self_play=SelfPlayConfig(num_games=16, moves_per_chunk=8, num_simulations=(4,)),
-        replay=ReplayConfig(capacity=2048, min_window=2048, min_positions=256),
+        replay=ReplayConfig(capacity=1024, min_window=1024, min_positions=256),
         learner=LearnerConfig(batch_size=32, replay_ratio=0.5),
         evaluation=EvaluationConfig(num_evaluations=1),
     )

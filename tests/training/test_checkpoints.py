@@ -12,8 +12,7 @@ import pytest
 from flax import struct
 
 from azjax.training import checkpoints as module
-from azjax.training.checkpoint_integrity import digest
-from azjax.training.checkpoints import Checkpoints
+from azjax.training.checkpoints import Checkpoints, digest
 
 
 @struct.dataclass

@@ -34,9 +34,12 @@ ALLOWED = [
     (ReplayConfig, "min_window", 0, "an int >= 1"),
     (ReplayConfig, "policy_entries", 0, "an int >= 1"),
     (ReplayConfig, "min_positions", -1, "an int >= 0"),
+    (ReplayConfig, "min_positions", 10**70, f"an int >= 0 and <= {2**53}"),
+    (SelfPlayConfig, "temperature_moves", 10**70, f"an int >= 0 and <= {2**31 - 1}"),
     (LearnerConfig, "batch_size", 0, "an int >= 1"),
-    (LearnerConfig, "replay_ratio", 0.0, "a finite number > 0"),
-    (LearnerConfig, "replay_ratio", INF, "a finite number > 0"),
+    (LearnerConfig, "replay_ratio", 0.0, "a number > 0 and <= 1000000"),
+    (LearnerConfig, "replay_ratio", INF, "a number > 0 and <= 1000000"),
+    (LearnerConfig, "replay_ratio", 1e308, "a number > 0 and <= 1000000"),
     (LearnerConfig, "learning_rate", -1.0, "a finite number > 0"),
     (LearnerConfig, "learning_rate", NAN, "a finite number > 0"),
     (LearnerConfig, "warmup_fraction", 2.0, "a number from 0 to 1"),
@@ -126,7 +129,7 @@ PLAY = SelfPlayConfig(num_games=8, moves_per_chunk=4)
         (
             TrainConfig,
             {"self_play": PLAY, "replay": ReplayConfig(capacity=2**34)},
-            "replay.capacity must be an int from 1 to 17179869183: 17179869184",
+            "replay.capacity must be an int >= 1 and <= 17179869183: 17179869184",
         ),
         (
             TrainConfig,

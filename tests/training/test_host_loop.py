@@ -2,12 +2,14 @@ import dataclasses
 import itertools
 import json
 import os
+import shutil
 import signal
 
 import jax
 import jax.numpy as jnp
 import pytest
 from flax import struct
+from training.saved_runs import with_interval
 
 from azjax.training import host_loop
 from azjax.training.host_loop import Progress, RunFunctions, run_loop
@@ -24,6 +26,9 @@ DEVICE = jax.sharding.SingleDeviceSharding(jax.devices()[0])
 class State:
     total: jax.Array
     iteration: jax.Array
+
+
+EVALUATION = {**with_interval("network_mistakes", 0.1), "scores": {}}
 
 
 def first_state():
@@ -50,7 +55,7 @@ def config(run_dir, **changes):
     return QConfig("tic_tac_toe", **settings | changes)
 
 
-def run(run_dir, settings=None, hooks=None, plan=None, **changes):
+def run(run_dir, settings=None, hooks=None, plan=None, run="a1", **changes):
     functions = RunFunctions(
         config=settings or config(run_dir),
         state_version=1,
@@ -60,11 +65,12 @@ def run(run_dir, settings=None, hooks=None, plan=None, **changes):
         iterate=iterate,
         counters=lambda state, totals: {"games": totals.get("games", 0), "updates": 1},
         player=lambda state: float(state.total),
-        evaluate=lambda player, poll: {"network_mistakes": 0.1, "scores": {}},
+        evaluate=lambda player, poll: EVALUATION,
         save_player=save_player,
         iteration_seconds=lambda row, share: 32 / row["positions_per_second"],
     )
     run_dir.mkdir(exist_ok=True)
+    (run_dir / "config.json").write_text(json.dumps({"run": run}))
     return run_loop(
         functions._replace(**changes),
         run_dir,
@@ -160,7 +166,7 @@ def test_a_run_stopped_in_an_evaluation_repeats_it(tmp_path, iteration):
         if player == sum(range(iteration + 1)):
             os.kill(os.getpid(), signal.SIGTERM)
         poll()
-        return {"network_mistakes": 0.1, "scores": {}}
+        return EVALUATION
 
     stopped = run(tmp_path, evaluate=evaluate)
     assert not stopped.finished
@@ -223,6 +229,45 @@ def test_a_checkpoint_of_another_layout_is_refused_in_one_line(tmp_path):
     assert "\n" not in str(error.value)
 
 
+def test_a_checkpoint_of_another_run_is_refused_in_one_line(tmp_path):
+    """A copy of the whole directory continues."""
+    run(tmp_path / "a", hooks=stop_at(1))
+    run(tmp_path / "b", hooks=stop_at(2))
+    shutil.copytree(tmp_path / "b", tmp_path / "copy")
+    assert run(tmp_path / "copy").player == 10
+    shutil.copytree(tmp_path / "b/checkpoints/2", tmp_path / "a/checkpoints/2")
+    with pytest.raises(
+        ValueError, match=r"checkpoint 2 .* is of another run than"
+    ) as e:
+        run(tmp_path / "a", run="b2")
+    assert "\n" not in str(e.value)
+
+
+@pytest.mark.parametrize("other", ["", '{"run": "b2"}'])
+def test_a_run_whose_directory_is_removed_or_replaced_stops(tmp_path, other):
+    def remove(row):
+        if (tmp_path / "run" / "metrics.jsonl").exists():
+            (tmp_path / "run").rename(tmp_path / "removed")
+        if other:
+            (tmp_path / "run").mkdir(exist_ok=True)
+            (tmp_path / "run" / "config.json").write_text(other)
+
+    with pytest.raises(ValueError, match="run was removed or replaced while") as error:
+        run(tmp_path / "run", hooks={"on_iteration": remove})
+    assert "\n" not in str(error.value)
+    # A checkpoint that was being written may end up there.
+    left = {path.name for path in tmp_path.glob("run/*")} - {"checkpoints"}
+    assert left == ({"config.json"} if other else set())
+
+
+def test_a_run_continues_with_a_metrics_file_of_any_content(tmp_path):
+    run(tmp_path, hooks=stop_at(3))
+    with (tmp_path / "metrics.jsonl").open("a") as file:
+        file.write('{}\n{"kind": "iteration", "iteration": "4"}\n[7]\n')
+    assert run(tmp_path).player == 10
+    assert rows(tmp_path, "kind", "iteration", "positions", "games") == WHOLE_RUN
+
+
 def test_progress_survives_a_round_trip_with_totals():
     plan = new_plan(("minutes", 2.0)).ending(3, 9)
     values = {
@@ -268,7 +313,7 @@ def run_on(clock, run_dir, settings=None, seconds=lambda clock: 2.0, **changes):
 
     def evaluate(player, poll):
         clock.seconds += 1.0
-        return {"network_mistakes": 0.1, "scores": {}}
+        return EVALUATION
 
     found = run(run_dir, settings, iterate=timed, evaluate=evaluate, **changes)
     return found, shares

@@ -108,7 +108,7 @@ def test_sparse_policies_of_several_lanes_have_the_values_of_the_search(tmp_path
     network, variables = first_network(0, GAME, settings.network)
     algorithm = make_algorithm(settings, GAME, network, devices=jax.devices()[:1])
     keeper = KeptGames(settings, GAME)
-    with keeper.opened(settings.directory, 0, print):
+    with keeper.opened(settings.directory, "a1", 0, print):
         train_iteration(
             algorithm, settings, algorithm.init(variables), 0.0, kept=keeper
         )
@@ -154,6 +154,14 @@ def test_games_of_another_game_in_the_directory_are_not_overwritten(
     with pytest.raises(ValueError, match="is no Parquet file, or damaged"):
         train(config(directory, iterations=7))
     assert newest.read_bytes() == b"something else"
+    other = KeptGames(config(directory), GAME)
+    newest.unlink()
+    with (
+        pytest.raises(ValueError, match="parquet is of another run: move it away"),
+        other.opened(directory, "b2", 0, print),
+    ):
+        pass
+    assert game_files(directory / GAMES)
 
 
 def test_a_fast_search_has_no_policy_target_and_its_own_simulations():

@@ -41,6 +41,7 @@ from azjax.training import loop as module
 from azjax.training.checkpoints import Checkpoints
 from azjax.training.initial_player import initial_variables
 from azjax.training.plan import read_plan
+from azjax.training.run_directory import run_id
 
 GAME = games.make("tic_tac_toe")
 pytestmark = pytest.mark.usefixtures("quick_plots", "shared_programs")
@@ -103,7 +104,10 @@ def test_a_resumed_run_equals_an_uninterrupted_one(undisturbed, resumed):
     assert counted(resumed[-1]) == counted(undisturbed)
     states = [
         Checkpoints(
-            run.directory / "checkpoints", keep=2, version=module.STATE_VERSION
+            run.directory / "checkpoints",
+            keep=2,
+            version=module.STATE_VERSION,
+            run=run_id(run.directory),
         ).restore(fresh_state(run), pytest.fail)[0]
         for run in (undisturbed, resumed[-1])
     ]

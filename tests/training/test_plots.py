@@ -28,7 +28,7 @@ def evaluation_row(iteration, *, mistakes=None, score=0.8):
     rates = {}
     if mistakes is not None:
         rates = {"network_mistakes": mistakes, "search_mistakes": mistakes / 2}
-    row = {"kind": "evaluation", "iteration": iteration, "seconds": 10.0 * iteration}
+    row = iteration_row(iteration) | {"kind": "evaluation", "updates": 5}
     for name, rate in rates.items():
         row |= {name: rate, f"{name}_low": 0.9 * rate, f"{name}_high": 1.1 * rate}
     return row | {"scores": {"random": interval(score)}}

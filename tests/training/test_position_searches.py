@@ -8,7 +8,7 @@ from azjax.data import unpack_states
 from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.players import AlphaZeroPlayer
 from azjax.search import GumbelConfig
-from azjax.training.position_searches import PositionSearches
+from azjax.training.reanalysis import PositionSearches
 
 pytest.importorskip("pyarrow")
 TRUNK = DenseTrunkConfig(num_blocks=1, width=5, stem_channels=8, window=2)

@@ -17,8 +17,7 @@ from azjax.search import GumbelConfig
 from azjax.training import reanalysis
 from azjax.training.lanes import spread_lanes
 from azjax.training.lock import locked
-from azjax.training.position_searches import PositionSearches
-from azjax.training.reanalysis import Reanalyzed, reanalyze
+from azjax.training.reanalysis import PositionSearches, Reanalyzed, reanalyze
 from azjax.training.stored_games import StoredGames
 
 pytest.importorskip("pyarrow")
@@ -154,7 +153,7 @@ def test_a_run_learns_from_the_new_games(done):
     lanes = spread_lanes(
         settings.num_lanes, one_by_one=False, devices=jax.devices()[:1]
     )
-    _, _, metrics = StoredGames(settings, GAME, lanes).chunk(0)
+    _, metrics = StoredGames(settings, GAME, lanes).chunk()
     assert metrics["games"] > 0
 
 

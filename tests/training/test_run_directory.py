@@ -6,6 +6,7 @@ import pathlib
 import shutil
 
 import pytest
+from training.saved_runs import evaluation_row
 
 from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.players.schema import VERSION
@@ -255,7 +256,7 @@ def test_only_errors_of_the_disk_change_also_in_tensorstores_text(tmp_path):
 def test_the_metrics_of_a_run_without_its_checkpoints_are_kept(tmp_path):
     opened(config(tmp_path))
     metrics = tmp_path / "metrics.jsonl"
-    first, second = '{"iteration": 0}\n', '{"iteration": 1}\n'
+    first, second = (json.dumps(evaluation_row(n)) + "\n" for n in (0, 1))
     # Only the first bytes are read to find a lost run.
     for content in (first, first + 2**20 * " " + "\n" + second):
         metrics.write_text(content)
@@ -268,7 +269,7 @@ def test_the_metrics_of_a_run_without_its_checkpoints_are_kept(tmp_path):
 
 def test_the_metrics_of_a_run_in_progress_are_not_checked(tmp_path):
     with open_run_directory(config(tmp_path)):
-        (tmp_path / "metrics.jsonl").write_text('{"iteration": 1}\n')
+        (tmp_path / "metrics.jsonl").write_text(json.dumps(evaluation_row(1)))
         with pytest.raises(ValueError, match="another process is training in"):
             opened(config(tmp_path))
 

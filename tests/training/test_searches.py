@@ -9,7 +9,7 @@ from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.players.model import evaluate, make_root
 from azjax.search import AlphaZeroConfig
 from azjax.training import SelfPlayConfig
-from azjax.training.searches import make_searches
+from azjax.training.self_play import make_searches
 
 GAME = games.make("tic_tac_toe")
 NETWORK = NetworkConfig(

@@ -83,7 +83,7 @@ class FirstChunk(NamedTuple):
 def first_chunk(made):
     settings, algorithm = made.settings, made.algorithm
     stored = StoredGames(settings, GAME, algorithm.lanes)
-    _, read, counts = StoredGames(settings, GAME, algorithm.lanes).chunk(0)
+    read, counts = StoredGames(settings, GAME, algorithm.lanes).chunk()
     state, found, sizes = algorithm.init(made.variables), None, []
     for _ in range(3):
         state, row = train_iteration(algorithm, settings, state, 0.0, stored=stored)
@@ -224,7 +224,7 @@ def test_a_run_does_not_continue_with_another_fraction(mixed, undisturbed):
 
 def test_the_games_of_a_mixed_run_can_be_learned_from(mixed, made):
     settings = half_stored("unused", mixed.directory)
-    _, chunk, _ = StoredGames(settings, GAME, made.algorithm.lanes).chunk(0)
+    chunk, _ = StoredGames(settings, GAME, made.algorithm.lanes).chunk()
     assert np.asarray(chunk.terminated).any()
 
 

@@ -1,5 +1,7 @@
 import functools
+import json
 import re
+import threading
 from typing import NamedTuple
 
 import jax
@@ -9,7 +11,7 @@ from data.game_rows import GAMES, rows_of
 from training.tiny_runs import config, metrics
 
 from azjax import games
-from azjax.data import read_games, stored_files
+from azjax.data import games_of_file, read_games, stored_files
 from azjax.data.writer import GamesWriter
 from azjax.training import Trajectory, train
 from azjax.training import stored_games as module
@@ -98,17 +100,19 @@ def long_reading(long_source):
     directory, waiting = long_source[0], 0
     reading = Reading([], [])
 
-    def counted(files, game):
+    def counted(*file):
         nonlocal waiting
-        for games_of_file in read_games(files, game):
-            waiting += len(games_of_file.rows.ply)
-            yield games_of_file
+        games_found = games_of_file(*file)
+        waiting += len(games_found.rows.ply)
+        return games_found
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "read_games", counted)
-        found = stored(directory, stored_fraction=0.75)
-        for number in range(62):
-            _, chunk, _ = found.chunk(number)
+    with (
+        pytest.MonkeyPatch.context() as patch,
+        stored(directory, stored_fraction=0.75) as found,
+    ):
+        patch.setattr(module, "games_of_file", counted)
+        for _ in range(130):
+            chunk, _ = found.chunk()
             waiting -= chunk.action.size
             reading.chunks.append(jax.tree.map(by_slot, jax.device_get(chunk)))
             reading.waiting.append(waiting)
@@ -135,21 +139,18 @@ def games_in_order(chunks):
     return [found[place] for place in sorted(found)]
 
 
-def chunks(source, count):
-    """Returns the first chunks as NumPy arrays, with slots in place of lanes."""
-    found = stored(source)
-    return [
-        jax.tree.map(by_slot, jax.device_get((chunk.action, chunk.terminated)))
-        for _, chunk, _ in map(found.chunk, range(count))
-    ]
-
-
 def test_each_slot_holds_whole_games_one_after_the_other(played):
+    """Also games that go on in another file, which is read at another time."""
     [files] = stored_files([str(played)], GAME)
     known = []
     for _, rows, starts in read_games(files, GAME):
         known += [tuple(moves) for moves in np.split(rows.move, starts[1:])]
-    action, terminated = map(np.concatenate, zip(*chunks(played, 12), strict=True))
+    with stored(played) as found:
+        chunks = jax.device_get([found.chunk()[0] for _ in range(12)])
+    action, terminated = (
+        np.concatenate([by_slot(getattr(chunk, name)) for chunk in chunks])
+        for name in ("action", "terminated")
+    )
     begun = []
     for slot in range(action.shape[1]):
         ends = np.flatnonzero(terminated[:, slot]) + 1
@@ -161,26 +162,29 @@ def test_each_slot_holds_whole_games_one_after_the_other(played):
     assert len(begun) >= len(known)  # more than an epoch
 
 
-def test_the_games_after_a_chunk_are_those_that_the_next_one_continues(played):
-    found = stored(played)
-    after, _, _ = found.chunk(0)
-    _, chunk, _ = found.chunk(1)
-    jax.tree.map(
-        np.testing.assert_array_equal,
-        after.state,
-        jax.tree.map(lambda leaf: leaf[:, 0], chunk.state),
-    )
-    assert not np.asarray(after.state.terminated).any()
-
-
-def test_a_source_of_ten_times_the_replay_is_read_in_order(long_source, long_reading):
+def test_each_pass_gives_every_game_once_in_an_order_of_its_own(
+    long_source, long_reading
+):
+    """From a source of ten times the replay."""
     _, known = long_source
     reading, settings = long_reading
     assert sum(map(len, known)) >= 10 * settings.replay.capacity
-    assert games_in_order(reading.chunks)[: len(known)] == known
+    found = games_in_order(reading.chunks)
+    first, second = found[: len(known)], found[len(known) : 2 * len(known)]
+    assert sorted(first) == sorted(known)
+    # A file's games come together, in another order; the files as well.
+    of_file = {tuple(game): n // FILE_GAMES for n, game in enumerate(known)}
+    files = [of_file[tuple(game)] for game in first[::FILE_GAMES]]
+    assert files != sorted(files) == list(range(NUM_FILES))
+    assert [of_file[tuple(game)] for game in second[::FILE_GAMES]] != files
+    for place, file in enumerate(files):
+        games_of_place = first[place * FILE_GAMES :][:FILE_GAMES]
+        in_order = known[file * FILE_GAMES :][:FILE_GAMES]
+        assert games_of_place != in_order
+        assert sorted(games_of_place) == sorted(in_order)
 
 
-def test_at_most_one_file_waits_in_memory_besides_the_begun_games(
+def test_at_most_two_files_wait_in_memory_besides_the_begun_games(
     long_source, long_reading
 ):
     _, known = long_source
@@ -189,10 +193,10 @@ def test_at_most_one_file_waits_in_memory_besides_the_begun_games(
         sum(map(len, known[first : first + FILE_GAMES]))
         for first in range(0, len(known), FILE_GAMES)
     )
-    # Up to a chunk and a game are queued in each slot when the next file is read.
+    # Up to a chunk and a game are queued in each slot when the next file is taken.
     queued = settings.stored_slots * (settings.self_play.moves_per_chunk + 9)
-    assert max(reading.waiting) <= file + queued
-    assert file + queued < sum(map(len, known)) / 5
+    assert max(reading.waiting) <= 2 * file + queued
+    assert 2 * file + queued < sum(map(len, known)) / 3
 
 
 @pytest.mark.parametrize("place", ["run", "run/games", "run/../run"])
@@ -203,14 +207,53 @@ def test_a_run_cannot_learn_from_its_own_directory(tmp_path, place):
     assert not (tmp_path / "run").exists()
 
 
-def test_a_chunk_depends_on_its_number_only(played):
-    in_order = stored(played)
-    expected = [in_order.chunk(number) for number in range(4)][3]
-    jax.tree.map(np.testing.assert_array_equal, stored(played).chunk(3), expected)
+@pytest.mark.parametrize("begun", [1, 7, 30])
+def test_a_cursor_continues_exactly_and_reads_only_begun_games(
+    long_source, monkeypatch, begun
+):
+    with stored(long_source[0]) as found:
+        for _ in range(begun):
+            found.chunk()
+        cursor = json.loads(json.dumps(found.cursor))
+        expected = [found.chunk() for _ in range(30)]
+    read = []
+
+    def counted(files, number, game):
+        read.append(number)
+        return games_of_file(files, number, game)
+
+    monkeypatch.setattr(module, "games_of_file", counted)
+    with stored(long_source[0]) as resumed:
+        resumed.seek(cursor)
+        assert set(read) == {file for _, file, _, _ in cursor["queued"]}
+        assert len(read) == len(set(read)) < NUM_FILES / 2
+        resumed.seek(resumed.cursor)  # changes nothing
+        found = [resumed.chunk() for _ in range(30)]
+    jax.tree.map(np.testing.assert_array_equal, found, expected)
+    with stored(long_source[0], seed=1) as other:
+        same = np.array_equal(other.chunk()[0].action, expected[0][0].action)
+    assert not same
+
+
+def test_a_cursor_of_other_files_is_refused(tmp_path):
+    rows, cursors = rows_of({5: GAMES[5]}), []
+    with GamesWriter(tmp_path, GAME, run="abc", seed=0) as writer:
+        for number in (1, 2):
+            writer.add(number, lambda: rows)
+            writer.flush()
+            with stored(tmp_path) as found:
+                found.chunk()
+                cursors.append(found.cursor)
+    with (
+        stored(tmp_path) as changed,
+        pytest.raises(ValueError, match="have changed si"),
+    ):
+        changed.seek(cursors[0])
 
 
 def test_the_metrics_count_the_finished_games(played):
-    _, chunk, metrics = stored(played).chunk(0)
+    with stored(played) as found:
+        chunk, metrics = found.chunk()
     ended = np.asarray(chunk.terminated)
     assert metrics["games"] == ended.sum() > 0
     first = np.asarray(chunk.state.current_player) == 0
@@ -235,16 +278,17 @@ def test_a_move_that_the_rules_do_not_allow_is_named(tmp_path, changes, place):
         writer.add(1, lambda: rows)
         writer.flush()
     message = f"^{re.escape(str(tmp_path))}: .* the rules do not allow: {place}$"
-    with pytest.raises(ValueError, match=message):
-        stored(tmp_path).chunk(0)
+    with stored(tmp_path) as found, pytest.raises(ValueError, match=message):
+        found.chunk()
 
 
 def test_games_without_an_end_are_not_enough(tmp_path):
     with GamesWriter(tmp_path, GAME, run="abc", seed=0) as writer:
         writer.add(1, lambda: rows_of({7: GAMES[7]}))
         writer.flush()
-    with pytest.raises(ValueError, match="no finished game"):
-        stored(tmp_path).chunk(0)
+    with stored(tmp_path) as found, pytest.raises(ValueError, match="no finished game"):
+        found.chunk()
+    assert not any(thread.name.startswith("stored") for thread in threading.enumerate())
 
 
 def test_a_run_learns_from_stored_games_and_plays_none(learned):

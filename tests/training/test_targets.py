@@ -56,20 +56,18 @@ WON = {
 }
 
 
-def test_td_lambda_1_gives_the_result_from_each_movers_view():
+DRAWN = WON | {"reward": column(0.0, 0.0, 0.0)}
+
+
+def test_targets_are_the_result_the_flipped_next_value_or_their_mixture():
     target = returns_of(**WON, td_lambda=1.0)
     np.testing.assert_array_equal(target[:, 0], [[1, 0, 0], [0, 0, 1], [1, 0, 0]])
-
-
-def test_td_lambda_0_gives_the_flipped_value_of_the_next_position():
+    target = returns_of(**DRAWN, td_lambda=1.0)
+    np.testing.assert_array_equal(target[:, 0], [[0, 1, 0]] * 3)
     target = returns_of(**WON, td_lambda=0.0)
-    predicted = soft(WON["value"], WON["draw"])[:, 0]
-    np.testing.assert_allclose(target[0, 0], predicted[1][::-1], atol=TOLERANCE)
-    np.testing.assert_allclose(target[1, 0], predicted[2][::-1], atol=TOLERANCE)
+    predicted = soft(WON["value"], WON["draw"])[1:, 0, ::-1]
+    np.testing.assert_allclose(target[:2, 0], predicted, atol=TOLERANCE)
     np.testing.assert_array_equal(target[2, 0], [1, 0, 0])
-
-
-def test_other_lambdas_mix_the_targets_backwards():
     target = returns_of(**WON, td_lambda=0.75)
     # For the mover, the last move has the value 1; the one before it, by hand,
     # -(0.25 * 0.8 + 0.75 * 1) = -0.95; the first -(0.25 * -0.4 + 0.75 * -0.95).
@@ -87,22 +85,13 @@ def test_a_bad_move_does_not_count_in_earlier_targets(td_lambda):
     np.testing.assert_array_equal(counted, best)
 
 
-def test_a_move_that_wins_counts_although_the_search_preferred_another():
-    won = WON | {"regret": column(0.0, 0.0, 0.1)}
-    found = returns_of(**won, td_lambda=1.0)
+def test_a_bad_last_move_counts_only_if_it_wins():
+    """Although the search preferred another move."""
+    regret = column(0.0, 0.0, 0.1)
+    found = returns_of(**WON, regret=regret, td_lambda=1.0)
     np.testing.assert_array_equal(found[2, 0], [1, 0, 0])
-
-
-def test_a_bad_move_that_ends_the_game_does_not_count():
-    drawn = WON | {"reward": column(0.0, 0.0, 0.0), "regret": column(0.0, 0.0, 0.1)}
-    found = returns_of(**drawn, td_lambda=1.0)
+    found = returns_of(**DRAWN, regret=regret, td_lambda=1.0)
     np.testing.assert_allclose(expected(found), [0.8, -0.8, 0.8], atol=TOLERANCE)
-
-
-def test_a_drawn_game_is_a_draw_for_both():
-    game = WON | {"reward": column(0.0, 0.0, 0.0)}
-    target = returns_of(**game, td_lambda=1.0)
-    np.testing.assert_array_equal(target[:, 0], [[0, 1, 0]] * 3)
 
 
 def test_targets_do_not_cross_game_ends():
@@ -124,15 +113,12 @@ def test_targets_do_not_cross_game_ends():
     assert (found[0][2] != found[1][2]).any()
 
 
-@pytest.mark.parametrize("td_lambda", [0.01, 0.5, 0.8, 0.95, 0.99])
-def test_the_horizon_is_the_first_move_with_negligible_weight(td_lambda):
-    moves = horizon(td_lambda, 10_000)
-    assert td_lambda**moves < 1e-3 <= td_lambda ** (moves - 1)
-
-
-def test_the_horizon_is_between_one_move_and_the_longest_game():
-    assert horizon(0.0, 500) == 1
-    assert horizon(0.8, 500) == 31
+def test_the_horizon_is_the_first_move_with_negligible_weight():
+    for td_lambda in (0.01, 0.5, 0.8, 0.95, 0.99):
+        moves = horizon(td_lambda, 10_000)
+        assert td_lambda**moves < 1e-3 <= td_lambda ** (moves - 1)
+    # From one move to the longest game.
+    assert (horizon(0.0, 500), horizon(0.8, 500)) == (1, 31)
     assert [horizon(td_lambda, 20) for td_lambda in (0.8, 0.9999, 1.0)] == [20, 20, 20]
 
 
@@ -167,8 +153,6 @@ def test_a_soft_result_has_its_value_and_some_probability_of_a_draw():
     np.testing.assert_allclose(win + tie + loss, 1, atol=1e-6)
     np.testing.assert_allclose(tie, np.minimum(draw, 1 - abs(value)), atol=1e-6)
     assert result.min() >= -1e-7
-
-
-def test_results_are_one_hot():
+    # Rewards are one-hot results.
     result = jax.jit(one_hot_result)(np.array([1.0, 0.0, -1.0]))
     np.testing.assert_array_equal(result, np.eye(3))

@@ -8,14 +8,11 @@ from untrained import untrained_shapes
 from azjax import games
 from azjax.devices import Product
 from azjax.training import SelfPlayConfig, preset
-from azjax.training.estimates import (
+from azjax.training.forecast import (
     LAUNCH_SECONDS,
+    Forecast,
     Work,
-    chip_memory,
-    launch_seconds,
     mean_simulations,
-    positions_per_second,
-    traffic_per_position,
     work,
 )
 from azjax.training.phases import CompiledPhase, Launches, Phase
@@ -40,13 +37,22 @@ def compiled(name="update", *, runs=1, **changes):
     return CompiledPhase(**values | changes)
 
 
+WORK = Work(
+    Counter({Product("product", (1, 2), (2, 3), (1, 3), terms=2): 5}),
+    evaluations=(3.0,),
+    update=100.0,
+    replay_ratio=4.0,
+)
+
+
+def forecast_of(*phases, config=CONFIG):
+    """A forecast for two chips."""
+    return Forecast(config, "x", None, 2, {"replay": 1000}, 0, phases, None, WORK, "")
+
+
 def test_work_counts_evaluations_and_updates_per_position():
-    product = Product("product", (1, 2), (2, 3), (1, 3), terms=2)
-    found = Work(
-        Counter({product: 5}), evaluations=(3.0,), update=100.0, replay_ratio=4.0
-    )
-    assert found.forward_flops == 5 * 2 * 3 * 2
-    assert found.flops(3.0) == 3 * 60 + 4 * 100
+    assert WORK.forward_flops == 5 * 2 * 3 * 2
+    assert WORK.flops(3.0) == 3 * 60 + 4 * 100
 
 
 def work_of(config):
@@ -88,23 +94,25 @@ def test_fast_searches_lower_the_mean_simulations():
     assert mean_simulations(CONFIG, 32) == 32
 
 
-def test_the_speed_is_a_fraction_of_the_peak_of_all_chips():
-    assert positions_per_second(1e9, peak=1e12, num_chips=8) == pytest.approx(3200)
+def test_the_speed_is_a_fraction_of_the_peak_of_all_chips(monkeypatch):
+    assert forecast_of(compiled()).speeds == ()
+    monkeypatch.setattr(Forecast, "peak", 1e12)
+    assert forecast_of(compiled()).speeds == (pytest.approx(0.4 * 2e12 / 580),)
 
 
 def test_a_chip_holds_the_state_all_code_and_the_largest_phase():
-    phases = [
+    found = forecast_of(
         compiled("self-play", temporaries=50, code=7),
         compiled("update", arguments=90, of_state=60, outputs=5, code=3),
-    ]
-    assert chip_memory(1000, phases) == (1000 + 10 + 50, "self-play")
+    )
+    assert found.needed == (1000 + 10 + 50, "self-play")
 
 
 def test_the_traffic_per_position_is_that_of_all_phases_per_chunk():
     phases = [compiled(traffic=100), compiled(runs=3, traffic=10)]
     phases.append(compiled("evaluation", runs=0, traffic=10**9))
     expected = 2 * 130 / CONFIG.chunk_positions
-    assert traffic_per_position(CONFIG, phases, num_chips=2) == pytest.approx(expected)
+    assert forecast_of(*phases).traffic == pytest.approx(expected)
 
 
 def test_launch_time_is_proportional_to_simulations():
@@ -112,6 +120,6 @@ def test_launch_time_is_proportional_to_simulations():
     self_play = SelfPlayConfig(num_simulations=(9, 30))
     config = dataclasses.replace(CONFIG, self_play=self_play)
     steps = 30 * config.self_play.moves_per_chunk
-    seconds = launch_seconds(config, compiled(launches=launches))
-    assert seconds == pytest.approx(steps * 21 * LAUNCH_SECONDS)
-    assert launch_seconds(config, compiled()) == 0
+    found = forecast_of(compiled(launches=launches), config=config)
+    assert found.launch_seconds == pytest.approx(steps * 21 * LAUNCH_SECONDS)
+    assert forecast_of(compiled()).launch_seconds == 0
