@@ -15,6 +15,8 @@ def enable_compilation_cache() -> None:
     is_chosen = jax.config.values["jax_compilation_cache_dir"] is not None
     if is_chosen or "JAX_COMPILATION_CACHE_DIR" in os.environ:
         return
-    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    cache = os.environ.get("XDG_CACHE_HOME") or os.path.expanduser("~/.cache")
+    if not os.path.isabs(cache):  # there is no home directory
+        return
     jax.config.update("jax_compilation_cache_dir", str(Path(cache) / "azjax" / "jax"))
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0.2)

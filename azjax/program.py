@@ -4,6 +4,8 @@ import shlex
 import sys
 from pathlib import Path
 
+from azjax.checks import printable
+
 NAME = "azjax"
 USAGE_ERROR = 2  # the exit status after a user's mistake
 
@@ -23,13 +25,11 @@ def program() -> str:
 
 
 def error_line(error: BaseException) -> str:
-    """Returns the one-line message for an error that ends the program, without control
-    characters, which could manipulate a terminal."""
+    """Returns the one-line message for an error that ends the program."""
     text = str(error)
     if isinstance(error, OSError) and error.filename:
         text = f"{error.filename}: {error.strerror}"
-    text = text.replace("\n", " ")
-    return "".join(letter if letter.isprintable() else "?" for letter in text)
+    return printable(text)
 
 
 def is_users_mistake(error: BaseException) -> bool:

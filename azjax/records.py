@@ -5,7 +5,7 @@ import types
 import typing
 from typing import Any, Literal, TypeVar
 
-from azjax.checks import check_choice
+from azjax.checks import check_choice, quoted
 
 T = TypeVar("T")
 
@@ -49,7 +49,7 @@ def checked_object(values: object, prefix: str) -> dict[str, Any]:
     """
     if not isinstance(values, dict):
         name = prefix.rstrip(".") or "the settings"
-        raise ValueError(f"{name} must be an object: {_short(values)}")
+        raise ValueError(f"{name} must be an object: {quoted(values)}")
     return {str(name): value for name, value in values.items()}
 
 
@@ -65,7 +65,7 @@ def _value(hint: Any, value: Any, name: str) -> Any:
     if not any(_is(option, value) for option in _options(hint)):
         if typing.get_origin(hint) is Literal:
             check_choice(name, value, typing.get_args(hint))
-        raise ValueError(f"{name} has the wrong type: {_short(value)}")
+        raise ValueError(f"{name} has the wrong type: {quoted(value)}")
     return value
 
 
@@ -82,7 +82,3 @@ def _is(hint: Any, value: Any) -> bool:
     if hint is float:
         return type(value) in (int, float)
     return type(value) is hint
-
-
-def _short(value: object) -> str:
-    return repr(value)[:80]

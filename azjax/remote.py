@@ -106,6 +106,19 @@ def open_object(path: epath.Path, most: int) -> BinaryIO:
             return io.BytesIO(file.read(about.length))
 
 
+def read_whole(path: Path, most: int) -> bytes:
+    """Returns the content of a file of any kind, such as a pipe.
+
+    Raises:
+        OSError: it cannot be read, or has more than `most` bytes.
+    """
+    with path.open("rb") as file:
+        content = file.read(most + 1)
+    if len(content) > most:
+        raise OSError(errno.EFBIG, f"it has more than {most} bytes", str(path))
+    return content
+
+
 def write_new(path: Directory, content: bytes) -> None:
     """Writes a file in the place of one with this name. A link with this name, perhaps
     planted in a directory of any origin, is removed, and its target left alone."""

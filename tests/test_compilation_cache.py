@@ -1,3 +1,5 @@
+import os
+
 import jax
 import pytest
 
@@ -9,9 +11,10 @@ DIRECTORY = "jax_compilation_cache_dir"
 @pytest.mark.parametrize(
     ("variable", "configured", "expected"),
     [
-        pytest.param(None, None, "azjax/jax", id="in the user's directory"),
+        pytest.param(None, None, "cache/azjax/jax", id="in the user's directory"),
         pytest.param(None, "elsewhere", "elsewhere", id="not replaced"),
         pytest.param("", None, None, id="disabled by an empty variable"),
+        pytest.param("no home", None, None, id="without a home directory"),
     ],
 )
 def test_the_cache_is_enabled_unless_it_is_configured(
@@ -20,9 +23,12 @@ def test_the_cache_is_enabled_unless_it_is_configured(
     names = (DIRECTORY, "jax_persistent_cache_min_compile_time_secs")
     before = {name: jax.config.values[name] for name in names}
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.delenv("JAX_COMPILATION_CACHE_DIR", raising=False)
-    if variable is not None:
+    if variable == "no home":
+        monkeypatch.delenv("XDG_CACHE_HOME")
+        monkeypatch.setattr(os.path, "expanduser", lambda path: path)
+    elif variable is not None:
         monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", variable)
     jax.config.update(DIRECTORY, configured)
     try:

@@ -1,6 +1,10 @@
-"""Matches on the host, one game at a time, for external players."""
+"""Matches on the host, for external players: a person or another program."""
 
+import concurrent.futures
 import contextlib
+import os
+import threading
+from collections import deque
 from collections.abc import Callable, Iterator, Sequence
 from typing import NamedTuple
 
@@ -14,6 +18,8 @@ from azjax.arena.results import MatchInterrupted, MatchResult
 from azjax.games import Game
 from azjax.games.game_record import RESIGNED, is_forfeit
 from azjax.games.host import first_state, next_state, rewards
+from azjax.players.engine_player import EnginePlayer
+from azjax.players.engine_process import STOPPED
 from azjax.players.session import (
     AnyPlayer,
     ExternalPlayer,
@@ -48,10 +54,15 @@ def play_host_match(
     openings: Openings,
     rng_key: jax.Array,
     *,
+    games_at_once: int,
     on_games: Callable[[int], object],
     poll: Poll,
 ) -> MatchResult:
-    """Plays every opening twice, one game after the other.
+    """Plays every opening twice.
+
+    Games with engines run at once, one on each core, each with its own processes; those
+    with a person, or another object of Python, one after the other. The result is the
+    same: games count in their order.
 
     A player that forfeits `PATIENCE` consecutive games also forfeits the rest of the
     match, so that an engine that hangs does not stop the tournament.
@@ -61,17 +72,43 @@ def play_host_match(
         players: player and opponent.
         openings: N openings.
         rng_key: consumed.
+        games_at_once: maximum number of concurrent games.
         on_games: called with 1 after each game.
         poll: called before each game; its exceptions end the match.
 
     Raises:
         MatchInterrupted: Ctrl-C, after the games of at least one opening.
     """
+    num_games = 2 * len(openings)
+    seeds = np.asarray(jax.random.bits(rng_key, (num_games, 2), jnp.uint32)).tolist()
+
+    def play(number: int) -> PlayedGame:
+        sides = (players[number % 2], players[1 - number % 2])
+        opening = openings.moves[number // 2].tolist()
+        return play_game(game, sides, opening, seeds[number])
+
     played: list[PlayedGame] = []
+    forfeited = [0, 0]  # consecutive games
+    at_once = min(games_at_once, num_games, possible_at_once(players))
     try:
-        for ended in _play_games(game, players, openings, rng_key, poll):
-            played.append(ended)
-            on_games(1)
+        with _in_order(play, num_games, at_once) as games:
+            for number in range(num_games):
+                poll(alone=True)
+                lost = [side for side in range(2) if forfeited[side] >= PATIENCE]
+                if lost:
+                    result = 1 if lost[0] != number % 2 else -1
+                    fault = f"not played: {PATIENCE} games in a row were forfeited"
+                    opening = openings.moves[number // 2].tolist()
+                    ended = PlayedGame(opening, result, fault)
+                else:
+                    ended = next(games)
+                is_lost = is_forfeit(ended.fault)
+                loser = number % 2 if ended.result < 0 else 1 - number % 2
+                for side in range(2):
+                    is_again = is_lost and side == loser
+                    forfeited[side] = forfeited[side] + 1 if is_again else 0
+                played.append(ended)
+                on_games(1)
     except KeyboardInterrupt as error:
         pairs = played[: len(played) // 2 * 2]
         if not pairs:
@@ -81,35 +118,48 @@ def play_host_match(
     return _as_match(played, openings.moves.shape[1])
 
 
-def _play_games(
-    game: Game,
-    players: tuple[AnyPlayer, AnyPlayer],
-    openings: Openings,
-    rng_key: jax.Array,
-    poll: Poll,
-) -> Iterator[PlayedGame]:
-    """Yields the games of `play_host_match`."""
-    num_games = 2 * len(openings)
-    seeds = np.asarray(jax.random.bits(rng_key, (num_games, 2), jnp.uint32)).tolist()
-    forfeited = [0, 0]  # consecutive games
-    for number in range(num_games):
-        poll(alone=True)
-        opening = openings.moves[number // 2].tolist()
-        order = (1, 0) if number % 2 else (0, 1)
-        lost = [side for side in range(2) if forfeited[side] >= PATIENCE]
-        if lost:
-            result = 1 if order[1] == lost[0] else -1
-            fault = f"not played: {PATIENCE} games in a row were forfeited"
-            ended = PlayedGame(opening, result, fault)
-        else:
-            sides = (players[order[0]], players[order[1]])
-            ended = play_game(game, sides, opening, seeds[number])
-        loser = order[0] if ended.result < 0 else order[1]
-        forfeited = [
-            forfeited[side] + 1 if is_forfeit(ended.fault) and side == loser else 0
-            for side in range(2)
-        ]
-        yield ended
+def possible_at_once(players: Sequence[AnyPlayer]) -> int:
+    """Returns how many games can run at once."""
+    num_threads = 1
+    for player in players:
+        if isinstance(player, EnginePlayer):
+            num_threads = max(num_threads, player.num_threads)
+        elif isinstance(player, ExternalPlayer):
+            return 1
+    if hasattr(os, "sched_getaffinity"):
+        num_cores = len(os.sched_getaffinity(0))
+    else:
+        num_cores = os.cpu_count() or 1
+    return max(1, num_cores // num_threads)
+
+
+@contextlib.contextmanager
+def _in_order(
+    play: Callable[[int], PlayedGame], num_games: int, at_once: int
+) -> Iterator[Iterator[PlayedGame]]:
+    """A context with an iterator of games 0, 1, ..., of which `at_once` run at once; at
+    its end, the running ones are stopped."""
+    if at_once == 1:  # in this thread, which an interrupt stops
+        yield map(play, range(num_games))
+        return
+    stopped = threading.Event()
+    workers = concurrent.futures.ThreadPoolExecutor(
+        at_once, initializer=STOPPED.set, initargs=(stopped,)
+    )
+
+    def games() -> Iterator[PlayedGame]:
+        running = deque(workers.submit(play, number) for number in range(at_once))
+        for number in range(at_once, num_games + at_once):
+            ended = running.popleft().result()
+            if number < num_games:
+                running.append(workers.submit(play, number))
+            yield ended
+
+    try:
+        yield games()
+    finally:
+        stopped.set()
+        workers.shutdown(cancel_futures=True)
 
 
 def play_game(

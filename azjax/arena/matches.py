@@ -48,8 +48,8 @@ def play_match(
         rng_key: for the openings and the players.
         num_games: an even number.
         opening_moves: random moves before the players take over, as in `suite`.
-        games_at_once: maximum number of concurrent games of compiled players; rounded
-            up as in `batch_layout`.
+        games_at_once: maximum number of concurrent games; of compiled players, rounded
+            up as in `batch_layout`. Engines play at most as many as there are cores.
         on_games: called with the number of games that have just finished.
 
     Raises:
@@ -99,13 +99,20 @@ def play_openings(
     Raises:
         MatchInterrupted: Ctrl-C, after the games of at least one opening.
     """
-    check_int("games_at_once", games_at_once, 2)
+    check_int("games_at_once", games_at_once, 1)
     if isinstance(player, ExternalPlayer) or isinstance(opponent, ExternalPlayer):
         return play_host_match(
-            game, (player, opponent), openings, rng_key, on_games=on_games, poll=poll
+            game,
+            (player, opponent),
+            openings,
+            rng_key,
+            games_at_once=games_at_once,
+            on_games=on_games,
+            poll=poll,
         )
     players = (player, opponent)
-    layout = batch_layout(min(len(openings), games_at_once // 2), players, division)
+    num_pairs = min(len(openings), max(1, games_at_once // 2))
+    layout = batch_layout(num_pairs, players, division)
     players = layout.replicated(players)
     starts = range(0, len(openings), layout.size)
     results: list[MatchResult] = []

@@ -14,13 +14,16 @@ import numpy as np
 
 from azjax.arena import exhaustive
 from azjax.arena.poll import Poll, no_poll
-from azjax.checks import check_int
+from azjax.checks import check_int, quoted
 from azjax.games import Game, State
 from azjax.games.core import select
 from azjax.players.batches import LOCAL, Division, batch_layout
 from azjax.players.core import Player, choose
+from azjax.remote import read_whole
 
 GRADED_AT_ONCE = 512  # positions
+MAX_FILE_BYTES = 2**26
+MAX_GROUP = 80  # characters
 _Z_95 = 1.959964  # normal quantile of a 95% interval
 _ONE_GROUP = "all"
 # Shorter games are solved exhaustively.
@@ -248,7 +251,7 @@ class _Row(NamedTuple):
 
 def _read_rows(game: Game, path: Path) -> list[_Row]:
     try:
-        text = path.read_text(encoding="utf-8-sig")
+        text = read_whole(path, MAX_FILE_BYTES).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not a text file"
         raise ValueError(f"{path}: {reason}") from error
@@ -291,12 +294,10 @@ def _parse_row(game: Game, header: list[str], fields: list[str], line: int) -> _
         _parse_value(f"q{action}", row[f"q{action}"].strip())
         for action in range(game.num_actions)
     ]
-    return _Row(
-        line,
-        _parse_moves(game, row["moves"]),
-        np.array(values, np.float32),
-        row.get("set", _ONE_GROUP),
-    )
+    moves, group = _parse_moves(game, row["moves"]), row.get("set", _ONE_GROUP)
+    if len(group) > MAX_GROUP:  # each position has an array's room for the longest
+        raise ValueError(f"set has more than {MAX_GROUP} characters: {quoted(group)}")
+    return _Row(line, moves, np.array(values, np.float32), group)
 
 
 def _parse_moves(game: Game, text: str) -> list[int]:
@@ -307,7 +308,7 @@ def _parse_moves(game: Game, text: str) -> list[int]:
     for index, number in enumerate(numbers):
         if number not in known:
             raise ValueError(
-                f"move {index + 1} is {number!r}, not a number from 1 to "
+                f"move {index + 1} is {quoted(number)}, not a number from 1 to "
                 f"{game.num_actions}"
             )
     if len(numbers) > game.max_moves:
@@ -322,7 +323,7 @@ def _parse_value(name: str, text: str) -> float:
     if not text:
         return np.nan
     if text not in ("-1", "0", "1"):
-        raise ValueError(f"{name} is {text!r}; a value is 1, 0 or -1")
+        raise ValueError(f"{name} is {quoted(text)}; a value is 1, 0 or -1")
     return float(text)
 
 

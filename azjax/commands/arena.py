@@ -81,7 +81,8 @@ def arena_command(
             either verdict is 5%.
         save: a new directory for all games, with the evaluations of uci:COMMAND,
             ratings.png and results.json.
-        at_once: maximum number of concurrent games.
+        at_once: maximum number of concurrent games; of external programs there are no
+            more than cores. 1 for a program that uses all cores or a GPU.
         move_seconds: time limit for a move of an external program (`gtp:COMMAND`,
             `uci:COMMAND`), which otherwise forfeits the game.
         seed: seed of openings and players.
@@ -89,7 +90,7 @@ def arena_command(
         as_json: print one JSON object.
     """
     num_games = _num_games(games_per_match, sprt)
-    check_int("--at-once", at_once, 2)
+    check_int("--at-once", at_once, 1)
     check_seed("--seed", seed)
     check_number("--move-seconds", move_seconds, above=0)
     texts = named(players)

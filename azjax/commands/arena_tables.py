@@ -9,6 +9,7 @@ from rich.text import Text
 from azjax.arena.results import MatchResult, WinDrawLoss
 from azjax.arena.standings import Standing
 from azjax.arena.tournament import Tournament
+from azjax.checks import printable
 
 _FORFEITS_SHOWN = 3  # per match
 
@@ -97,5 +98,5 @@ def score_text(total: WinDrawLoss) -> str:
 
 
 def print_line(console: Console, text: str) -> None:
-    """Prints a line without interpreting markup."""
-    console.print(Text(text), soft_wrap=True)
+    """Prints a line without interpreting markup or control characters."""
+    console.print(Text(printable(text)), soft_wrap=True)

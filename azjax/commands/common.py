@@ -6,6 +6,8 @@ import sys
 import threading
 from collections.abc import Iterator
 
+from azjax.checks import printable
+
 INTERRUPTED = 130  # exit status: 128 + SIGINT, as in shells
 PIPE_CLOSED = 141  # 128 + SIGPIPE
 STOPPED = 75  # EX_TEMPFAIL: a run was stopped and saved, and can be continued
@@ -13,7 +15,7 @@ STOPPED = 75  # EX_TEMPFAIL: a run was stopped and saved, and can be continued
 
 def note(text: str) -> None:
     """Prints a progress note on the standard error."""
-    print(f"azjax: {text}", file=sys.stderr, flush=True)
+    print(f"azjax: {printable(text)}", file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager

@@ -15,7 +15,7 @@ from rich.text import Text
 
 from azjax import games as all_games
 from azjax.arena.matches import GAMES_AT_ONCE
-from azjax.checks import check_int
+from azjax.checks import check_int, printable
 from azjax.commands.arena import (
     MAX_GAMES,
     ArenaSettings,
@@ -156,7 +156,7 @@ def _table(
     """Returns a table of sections with a column for each run in a part of the runs."""
     table = Table(box=None, header_style="cyan", padding=(0, 2, 0, 0))
     for name in ("", *(run.name for run in runs[part])):
-        table.add_column(Text(_printable(name)), overflow="fold")
+        table.add_column(Text(printable(name)), overflow="fold")
     directories = [str(run.directory) for run in runs]
     for heading, rows in (("", {"directory": directories}), *found):
         _add_rows(table, heading, {name: rows[name][part] for name in rows})
@@ -169,9 +169,4 @@ def _add_rows(table: Table, heading: str, rows: Mapping[str, Sequence[str]]) -> 
         table.add_row()
         table.add_row(Text(heading, "bold"))
     for name, texts in rows.items():
-        table.add_row(*(Text(_printable(text)) for text in (name, *texts)))
-
-
-def _printable(text: str) -> str:
-    """Returns a text without control characters, as files of a run may hold any."""
-    return "".join(c if c.isprintable() else "?" for c in text)
+        table.add_row(*(Text(printable(text)) for text in (name, *texts)))

@@ -13,6 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from azjax import games
+from azjax.checks import printable
 from azjax.commands.common import note
 from azjax.data import GAMES, game_files
 from azjax.data.database import Result, opened
@@ -129,5 +130,4 @@ _FORMATS: dict[type, Callable[[Any], str]] = {
 
 def _text(value: Any) -> str:
     """Returns a value for a terminal, without control characters."""
-    text = _FORMATS.get(type(value), str)(value)
-    return "".join(c if c.isprintable() else "?" for c in text)
+    return printable(_FORMATS.get(type(value), str)(value))

@@ -9,10 +9,11 @@ import jax
 import tyro
 from rich.console import Console
 from rich.table import Table
+from rich.text import Text
 
 from azjax import games as all_games
 from azjax.arena import Grade, PerfectMatch, Report, evaluate, read, shipped
-from azjax.checks import check_int, check_seed
+from azjax.checks import check_int, check_seed, printable
 from azjax.commands.parts import read_parts
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.players import (
@@ -95,7 +96,7 @@ def print_report(console: Console, report: Report) -> None:
         )
         for name, group in report.network.groups.items():
             table.add_row(
-                name,
+                Text(printable(name)),
                 str(group.positions),
                 _percent(group.rate, group.interval),
                 _percent(

@@ -11,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from azjax import games
-from azjax.checks import check_int, check_seed
+from azjax.checks import check_int, check_seed, printable
 from azjax.commands.common import note
 from azjax.commands.parts import read_parts
 from azjax.compilation_cache import enable_compilation_cache
@@ -86,7 +86,7 @@ def _print_review(
 ) -> None:
     sides = side_names(game)
     result = "unfinished" if record.result is None else RESULTS[record.result]
-    first, second = (_printable(name) for name in record.names)
+    first, second = (printable(name) for name in record.names)
     console.print(Text(f"{first} ({sides[0]}) - {second} ({sides[1]}): {result}"))
     has_exact = moves[0].exact_before is not None
     table = Table(box=None)
@@ -124,8 +124,3 @@ def _to_json(
         "reviewer": reviewer,
         "moves": [move._asdict() for move in moves],
     }
-
-
-def _printable(name: str) -> str:
-    """Returns a name without control characters, which could change a terminal."""
-    return "".join(letter if letter.isprintable() else "?" for letter in name)

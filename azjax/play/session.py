@@ -1,6 +1,7 @@
 """A person's games against an opponent, and the commands of the terminal."""
 
 import datetime
+import os
 from concurrent.futures import Future
 from pathlib import Path
 from typing import NamedTuple
@@ -301,7 +302,7 @@ class Session:
             result_text="" if result is None else self.result_text(),
         )
         path = (
-            Path(argument).expanduser()
+            Path(os.path.expanduser(argument))
             if argument
             else self._path or self._default_path()
         )
@@ -312,7 +313,7 @@ class Session:
     def _load(self, argument: str) -> str:
         if not argument:
             raise ValueError("load needs a file: load FILE")
-        path = Path(argument).expanduser()
+        path = Path(os.path.expanduser(argument))
         saved, actions = saved_game.load(path, self.game)
         self._restart_opponent()
         self.is_auto, self._path = False, path

@@ -7,6 +7,7 @@ import shutil
 from collections.abc import Iterator, Sequence
 from typing import Generic, Protocol, TypeVar
 
+from azjax.checks import quoted
 from azjax.games import Game, State
 from azjax.players.engine_process import EngineProcess
 from azjax.players.session import MoveDecision, PlayerSession
@@ -39,9 +40,12 @@ class EnginePlayer(abc.ABC, Generic[E]):
     games reuse.
 
     arguments: the program and its arguments.
+    num_threads: threads that a process computes with, as far as it is known.
     move_seconds: time limit for a move.
     start_seconds: time limit for starting.
     """
+
+    num_threads: int = 1
 
     def __init__(self, spec: str, command: str, move_seconds: float, seconds: float):
         """Checks that the program exists; it is started with the first session.
@@ -64,10 +68,10 @@ class EnginePlayer(abc.ABC, Generic[E]):
             self.arguments = shlex.split(command)
         except ValueError as error:
             raise ValueError(
-                f"the command {command!r} cannot be parsed: {error}"
+                f"the command {quoted(command)} cannot be parsed: {error}"
             ) from error
         if not self.arguments or shutil.which(self.arguments[0]) is None:
-            raise ValueError(f"there is no program {command!r}")
+            raise ValueError(f"there is no program {quoted(command)}")
         self.move_seconds, self.start_seconds = move_seconds, seconds
         self._idle: list[E] = []
 

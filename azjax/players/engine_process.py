@@ -1,22 +1,33 @@
 """The process of an engine, a program that answers lines of text with lines of text."""
 
 import contextlib
+import contextvars
 import os
 import selectors
 import signal
 import subprocess
+import threading
 import time
 import weakref
 from collections.abc import Iterator, Sequence
 from typing import IO, NoReturn, cast
 
+from azjax.checks import printable
 from azjax.players.session import ForfeitError
 
 CHUNK = 1 << 16  # bytes
 MAX_LINE = 1 << 20  # bytes
+MAX_ANSWER = 1 << 20  # characters of an answer that is kept
+MAX_NAME = 40  # characters
 MAX_STDERR = 1 << 12  # bytes that are kept
 QUIT_SECONDS = 1.0
 SHOWN = 200  # characters of output quoted in a message
+STOP_INTERVAL = 0.1  # seconds between looks at `STOPPED`
+
+# An event that ends the waits for engines in this thread; None: nothing does.
+STOPPED: contextvars.ContextVar[threading.Event | None] = contextvars.ContextVar(
+    "STOPPED", default=None
+)
 
 
 class EngineProcess:
@@ -24,7 +35,7 @@ class EngineProcess:
 
     It leads its own process group, which is killed when this object is closed or
     deleted, or the program ends. Not available on Windows, which has no process groups
-    (`is_possible`).
+    (`is_possible`). Its output is read as printable text.
 
     name: the engine's name in messages.
     """
@@ -54,35 +65,54 @@ class EngineProcess:
         self._finalizer = weakref.finalize(self, _end, self._process)
         self._received, self._complaints = bytearray(), bytearray()
         self._selector = selectors.DefaultSelector()
-        for stream, received in (
-            (self._process.stdout, self._received),
-            (self._process.stderr, self._complaints),
-        ):
-            self._selector.register(
-                cast(IO[bytes], stream), selectors.EVENT_READ, received
+        self._input, output, errors = (
+            cast(IO[bytes], stream)
+            for stream in (
+                self._process.stdin,
+                self._process.stdout,
+                self._process.stderr,
             )
+        )
+        os.set_blocking(self._input.fileno(), False)
+        self._selector.register(output, selectors.EVENT_READ, self._received)
+        self._selector.register(errors, selectors.EVENT_READ, self._complaints)
 
     @property
     def is_running(self) -> bool:
         """Whether the process is running."""
         return self._finalizer.alive and self._process.poll() is None
 
-    def send(self, line: str, command: str | None = None) -> None:
+    def send(self, line: str, seconds: float, command: str | None = None) -> None:
         """Sends a line.
 
         Args:
             line: the line, without its end.
+            seconds: time limit for the engine to read it.
             command: what messages call it; None: the line.
 
         Raises:
-            ForfeitError: the engine is not running.
+            ForfeitError: the engine is not running, or does not read; it is killed.
         """
         if not self._finalizer.alive:
             raise ForfeitError(f"{self.name} is not running")
-        try:
-            cast(IO[bytes], self._process.stdin).write(f"{line}\n".encode())
-        except OSError:
-            self.fail(self._how_it_died(command or line))
+        command, unsent = command or line, f"{line}\n".encode()
+        deadline = time.monotonic() + seconds
+        self._selector.register(self._input, selectors.EVENT_WRITE)
+        while unsent:
+            # An engine that writes may read only after its output has been read.
+            ready = self._wait(command, deadline)
+            if not ready:
+                self.fail(f"did not read {shown(command)!r} within {seconds:g} seconds")
+            if len(self._received) > MAX_LINE:
+                self.fail(f"did not read {shown(command)!r} and writes without end")
+            if self._input in ready:
+                try:
+                    unsent = unsent[os.write(self._input.fileno(), unsent[:CHUNK]) :]
+                except BlockingIOError:
+                    pass
+                except OSError:
+                    self.fail(self._how_it_died(command))
+        self._selector.unregister(self._input)
 
     def lines(self, command: str, seconds: float) -> Iterator[str]:
         """Yields the next lines of the engine's output, endlessly, as they arrive.
@@ -100,17 +130,29 @@ class EngineProcess:
             if end >= 0:
                 line = self._received[:end].decode(errors="replace")
                 del self._received[: end + 1]
-                yield line
+                yield printable(line)
                 continue
             if len(self._received) > MAX_LINE:
                 self.fail(f"answers {command!r} with more than {MAX_LINE} bytes")
-            remaining = deadline - time.monotonic()
-            ready = self._selector.select(remaining) if remaining > 0 else []
-            if not ready:
+            if not self._wait(command, deadline):
                 self.fail(f"did not answer {command!r} within {seconds:g} seconds")
-            if not all([self._read(key) for key, _ in ready]):
-                self.fail(self._how_it_died(command))
-            del self._complaints[:-MAX_STDERR]
+
+    def _wait(self, command: str, deadline: float) -> list[object]:
+        """Waits until the engine writes, or reads while there is something to send, and
+        receives what it writes. Returns the streams that are ready; none at the
+        deadline."""
+        stopped, ready = STOPPED.get(), []
+        while not ready and (remaining := deadline - time.monotonic()) > 0:
+            if stopped is not None:
+                if stopped.is_set():
+                    self.fail("was stopped")
+                remaining = min(remaining, STOP_INTERVAL)
+            ready = self._selector.select(remaining)
+        outputs = [key for key, _ in ready if key.fileobj is not self._input]
+        if not all([self._read(key) for key in outputs]):
+            self.fail(self._how_it_died(command))
+        del self._complaints[:-MAX_STDERR]
+        return [key.fileobj for key, _ in ready]
 
     def fail(self, what: str) -> NoReturn:
         """Kills the engine.
@@ -124,7 +166,7 @@ class EngineProcess:
     def quit(self) -> None:
         """Sends `quit`, and kills the engine if it does not end."""
         with contextlib.suppress(ForfeitError):
-            self.send("quit")
+            self.send("quit", QUIT_SECONDS)
         if self._finalizer.alive:
             with contextlib.suppress(subprocess.TimeoutExpired):
                 self._process.wait(QUIT_SECONDS)
@@ -150,8 +192,10 @@ class EngineProcess:
         except subprocess.TimeoutExpired:
             status = "its output closed"
         for key, _ in self._selector.select(0):
-            self._read(key)
-        complaint = " ".join(self._complaints.decode(errors="replace").split())
+            if key.fileobj is not self._input:
+                self._read(key)
+        complaint = self._complaints.decode(errors="replace")
+        complaint = " ".join(printable(complaint).split())
         words = f": {complaint[-SHOWN:]}" if complaint else ""
         return f"died at {shown(command)!r} ({status}){words}"
 

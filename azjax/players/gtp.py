@@ -11,6 +11,7 @@ from azjax.players.engine_player import (
     EnginePlayer,
     EngineSession,
 )
+from azjax.players.engine_process import MAX_NAME, shown
 from azjax.players.gtp_notation import COLORS, PASS, RESIGN, read_vertex, to_vertex
 from azjax.players.gtp_process import GtpProcess, RefusedError
 from azjax.players.session import MoveDecision, ResignError
@@ -58,13 +59,16 @@ class _Engine:
         self.move_seconds = move_seconds
         try:
             version = self.process.ask("protocol_version", start_seconds)
-            self.process.name = self.ask("name")[:40] or self.process.name
+            name = shown(self.ask("name"))[:MAX_NAME]
+            self.process.name = name or self.process.name
             self.commands = set(self.ask("list_commands").split())
         except RefusedError as error:
             self.process.fail(f"does not speak GTP: {error}")
         missing = ", ".join(sorted(REQUIRED_COMMANDS - self.commands))
         if version != "2" or missing:
-            reason = f"it lacks {missing}" if missing else f"its version is {version!r}"
+            reason = f"its version is {shown(version)!r}"
+            if missing:
+                reason = f"it lacks {missing}"
             self.process.fail(f"does not speak GTP 2: {reason}")
 
     def ask(self, command: str) -> str:
@@ -127,7 +131,7 @@ class _GtpSession(EngineSession[_Engine]):
             return read_vertex(self._game, self._states[-1], answer)
         except ValueError:
             self._engine.process.fail(
-                f"answers {command!r} with {answer!r}, which is not a legal move"
+                f"answers {command!r} with {shown(answer)!r}, which is not a legal move"
             )
 
     def _wins(self, action: int) -> bool:

@@ -3,9 +3,7 @@
 import re
 from collections.abc import Sequence
 
-from azjax.players.engine_process import EngineProcess, shown
-
-MAX_ANSWER = 1 << 20  # characters
+from azjax.players.engine_process import MAX_ANSWER, EngineProcess, shown
 
 
 class RefusedError(Exception):
@@ -29,14 +27,14 @@ class GtpProcess(EngineProcess):
 
         Args:
             command: one line.
-            seconds: time limit.
+            seconds: time limit for reading it, and again for the answer.
 
         Raises:
             RefusedError: the engine answers with an error.
             ForfeitError: there is no valid answer; the engine is killed.
         """
         self._num_commands += 1
-        self.send(f"{self._num_commands} {command}", command)
+        self.send(f"{self._num_commands} {command}", seconds, command)
         answer = self._receive(command, seconds)
         found = re.match(r"([=?])(\d*)", answer)
         if not found or found[2] not in ("", str(self._num_commands)):

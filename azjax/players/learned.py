@@ -3,6 +3,7 @@
 from collections.abc import Callable, Mapping
 from pathlib import Path
 
+from azjax.checks import quoted
 from azjax.games import Game
 from azjax.networks import Parts
 from azjax.players.alphazero import AlphaZeroPlayer
@@ -37,7 +38,9 @@ def load_learned(
             for another game.
     """
     if kind not in LEARNED_KINDS:
-        raise ValueError(f"kind must be one of {', '.join(LEARNED_KINDS)}: {kind!r}")
+        raise ValueError(
+            f"kind must be one of {', '.join(LEARNED_KINDS)}: {quoted(kind)}"
+        )
     player = LEARNED_KINDS[kind](directory, parts)
     if player.game != game:
         raise ValueError(

@@ -5,6 +5,7 @@ import math
 from collections.abc import Mapping
 from urllib.parse import parse_qsl
 
+from azjax.checks import quoted
 from azjax.games import Game
 from azjax.networks import Parts
 from azjax.suggestions import did_you_mean
@@ -61,7 +62,7 @@ class PlayerSpec:
         if not low <= value <= high:
             raise ValueError(
                 f"{name} must be a number from {low:g} to {high:g} in player "
-                f"{self.text!r}: {text!r}"
+                f"{quoted(self.text)}: {quoted(text)}"
             )
         return value
 
@@ -74,8 +75,8 @@ class PlayerSpec:
         value = self.settings.get(name, default)
         if value not in allowed:
             raise ValueError(
-                f"{name} must be {' or '.join(allowed)} in player {self.text!r}: "
-                f"{value!r}"
+                f"{name} must be {' or '.join(allowed)} in player {quoted(self.text)}: "
+                f"{quoted(value)}"
             )
         return value
 
@@ -94,7 +95,7 @@ class PlayerSpec:
         if not is_number or not low <= int(text) <= high:
             raise ValueError(
                 f"{name} must be a whole number from {low} to {high} in player "
-                f"{self.text!r}: {text!r}"
+                f"{quoted(self.text)}: {quoted(text)}"
             )
         return int(text)
 
@@ -120,11 +121,13 @@ def parse_settings(
                 f"its settings are {', '.join(allowed)}" if allowed else "it has none"
             )
             close = did_you_mean(key, allowed)
-            raise ValueError(f"player {text!r} has no setting {key!r}; {known}{close}")
+            raise ValueError(
+                f"player {quoted(text)} has no setting {quoted(key)}; {known}{close}"
+            )
     if len(settings) < len(given):
         names = [name for name, _ in given]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"player {text!r} has the setting {twice!r} twice")
+        raise ValueError(f"player {quoted(text)} has the setting {quoted(twice)} twice")
     return settings
 
 
@@ -135,5 +138,5 @@ def require_game(spec: PlayerSpec, game: Game | None) -> Game:
         ValueError: the game is None.
     """
     if game is None:
-        raise ValueError(f"the player {spec.text!r} requires a game")
+        raise ValueError(f"the player {quoted(spec.text)} requires a game")
     return game

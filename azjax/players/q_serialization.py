@@ -62,7 +62,8 @@ def load_q_player(
     Args:
         directory: a player directory or a run directory; a URL names one in an object
             store.
-        most: maximum bytes of the weights as float32; None for no limit.
+        most: maximum bytes of the weights as float32; None: `LARGEST_WEIGHT_BYTES` of
+            `azjax.players.serialization`.
 
     Raises:
         ValueError: the player is missing, damaged, too large, of an unknown version or

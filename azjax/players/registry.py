@@ -1,10 +1,12 @@
 """Players named by text: `random`, `minimax:4`, `alphazero:RUN?simulations=200`."""
 
 import dataclasses
+import logging
 import os
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from azjax.checks import quoted
 from azjax.games import Game
 from azjax.networks import Parts
 from azjax.players.core import Player
@@ -28,6 +30,8 @@ from azjax.players.session import AnyPlayer, ExternalPlayer
 from azjax.players.uci import MAX_LIMITS, UciPlayer, check_is_chess
 from azjax.search import SEARCHES, SearchConfig
 from azjax.suggestions import did_you_mean
+
+_log = logging.getLogger(__name__)
 
 DEFAULT_SIMULATIONS = 64
 MAX_SIMULATIONS = 100_000
@@ -103,7 +107,9 @@ def load(spec: str, game: Game | None = None, parts: Parts | None = None) -> Any
     needs_argument = kind is not None and ":" in kind.form
     if kind is None or bool(colon) != needs_argument or bool(colon) != bool(argument):
         forms = ", ".join(kind.form for kind in PLAYER_KINDS.values())
-        raise ValueError(f"unknown player {spec!r}; players are {forms}{_meant(spec)}")
+        raise ValueError(
+            f"unknown player {quoted(spec)}; players are {forms}{_meant(spec)}"
+        )
     settings = parse_settings(spec, query, kind.settings)
     return kind.build(PlayerSpec(spec, name, argument, settings, parts), game)
 
@@ -129,7 +135,7 @@ def load_compiled(
     """
     player = load(spec, game, parts)
     if isinstance(player, ExternalPlayer):
-        raise ValueError(f"the player {spec!r} cannot be compiled")
+        raise ValueError(f"the player {quoted(spec)} cannot be compiled")
     return player
 
 
@@ -142,8 +148,16 @@ def _greedy(spec: PlayerSpec, game: Game | None) -> Player:
 
 
 def _minimax(spec: PlayerSpec, game: Game | None) -> Player:
-    depth = spec.int_argument("DEPTH", 1, MAX_DEPTH)
-    return MinimaxPlayer(require_game(spec, game), depth)
+    player = MinimaxPlayer(
+        require_game(spec, game), spec.int_argument("DEPTH", 1, MAX_DEPTH)
+    )
+    if player.is_blind:
+        _log.warning(
+            "%s sees wins and losses within its depth only: %r has no heuristic",
+            spec.text,
+            player.game,
+        )
+    return player
 
 
 def _mcts(spec: PlayerSpec, game: Game | None) -> Player:
@@ -303,6 +317,6 @@ def _with_changes(
         if name not in known:
             raise ValueError(
                 f"{name} is not a setting of the algorithm {algorithm}, in player "
-                f"{spec.text!r}"
+                f"{quoted(spec.text)}"
             )
     return dataclasses.replace(search, **changes)

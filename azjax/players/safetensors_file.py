@@ -17,9 +17,10 @@ from typing import Any
 import jax
 import numpy as np
 
+from azjax.checks import printable
 from azjax.networks import Variables
 from azjax.players.learned import MAX_WEIGHT_BYTES
-from azjax.players.saved_settings import MissingPartsError, Source
+from azjax.players.saved_settings import MAX_MESSAGE, MissingPartsError, Source
 from azjax.players.serialization import (
     MAX_CONFIG_BYTES,
     TrainedPlayer,
@@ -32,7 +33,6 @@ from azjax.players.weights import MismatchError, check_finite, open_regular
 PLAYER_FILE = "player.safetensors"
 SETTINGS_KEY = "azjax"  # of the header's metadata
 MAX_HEADER_BYTES = 2**22
-MAX_MESSAGE = 500  # characters
 _LENGTH_BYTES = 8  # of the length of the header, little-endian
 MAX_FILE_BYTES = _LENGTH_BYTES + MAX_HEADER_BYTES + MAX_WEIGHT_BYTES
 
@@ -99,7 +99,7 @@ def load_player_file(path: Path, source: Source) -> TrainedPlayer:
             "does not hold"
         ) from None
     except ValueError as error:
-        raise ValueError(_printable(error)) from error
+        raise ValueError(printable(str(error), MAX_MESSAGE)) from error
 
 
 def _library(name: str) -> ModuleType:
@@ -121,15 +121,8 @@ def _reading(source: Source) -> Iterator[None]:
             f"the weights in {source} do not fit the network described there: {error}"
         ) from None
     except Exception as error:  # of a damaged file the library raises any
-        raise ValueError(
-            f"{PLAYER_FILE} in {source} is damaged: {_printable(error)}"
-        ) from error
-
-
-def _printable(error: Exception) -> str:
-    """Returns the message of an error, which may quote the file, as a short line."""
-    text = "".join(c if c.isprintable() else "?" for c in str(error))
-    return text if len(text) <= MAX_MESSAGE else f"{text[: MAX_MESSAGE - 3]}..."
+        problem = printable(str(error), MAX_MESSAGE)
+        raise ValueError(f"{PLAYER_FILE} in {source} is damaged: {problem}") from error
 
 
 def _check_sizes(path: Path) -> None:
@@ -141,9 +134,12 @@ def _check_sizes(path: Path) -> None:
     """
     with open_regular(path, MAX_FILE_BYTES) as file:
         length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
-        most = min(file.seek(0, os.SEEK_END) - _LENGTH_BYTES, MAX_HEADER_BYTES)
-    if not 0 < length <= most:
-        raise ValueError(f"its header must have from 1 to {most} bytes: {length}")
+        rest = file.seek(0, os.SEEK_END) - _LENGTH_BYTES
+    if not 0 < length <= min(rest, MAX_HEADER_BYTES):
+        raise ValueError(
+            f"its header must have from 1 to {MAX_HEADER_BYTES} bytes and fit into the "
+            f"{max(rest, 0)} that follow its length: {length}"
+        )
 
 
 def _settings(metadata: Mapping[str, str] | None) -> Any:

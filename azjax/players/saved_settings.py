@@ -9,11 +9,13 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import jax
 
 from azjax import games
-from azjax.checks import check_seed
+from azjax.checks import check_seed, printable
 from azjax.networks import Network, NetworkConfig, Parts, Variables, init_network
 from azjax.players.schema import migrate
 from azjax.records import record_from_json
 from azjax.search import SearchConfig
+
+MAX_MESSAGE = 500  # characters
 
 S = TypeVar("S")
 V = TypeVar("V")
@@ -94,7 +96,9 @@ def check_kind(source: Source, config: Any, kind: str | None) -> None:
     """
     found = config.get("kind") if isinstance(config, dict) else None
     if found != kind:
-        texts = f"{found}:RUN" if found else "network:RUN or alphazero:RUN"
+        texts = "network:RUN or alphazero:RUN"
+        if found:
+            texts = f"{printable(str(found), 40)}:RUN"
         raise ValueError(
             f"the player in {source} was trained by another algorithm; load it as "
             f"{texts}"
@@ -115,7 +119,7 @@ def reading_settings(source: Source) -> Iterator[None]:
     except KeyError as error:
         problem = f"its settings lack {error}"
     except (TypeError, ValueError) as error:
-        problem = str(error)
+        problem = printable(str(error), MAX_MESSAGE)
     raise ValueError(
         f"the player in {source} does not fit this version of azjax: {problem}"
     )

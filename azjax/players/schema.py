@@ -7,6 +7,8 @@ converts the previous version.
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from azjax.checks import quoted
+
 VERSION = 10
 
 
@@ -24,18 +26,13 @@ def migrate(config: object) -> dict[str, Any]:
     version = config.get("format")
     if type(version) is not int or not 1 <= version <= VERSION:
         raise ValueError(
-            f"its format is {_short(version)}, and this version of azjax reads formats "
-            f"1 to {VERSION}"
+            f"its format is {quoted(version, 40)}, and this version of azjax reads "
+            f"formats 1 to {VERSION}"
         )
     migrated = dict(config)
     for step in range(version, VERSION):
         migrated = {**_STEPS[step](migrated), "format": step + 1}
     return migrated
-
-
-def _short(value: object) -> str:
-    text = repr(value)
-    return text if len(text) <= 40 else f"{text[:37]}..."
 
 
 def _from_1(config: Mapping[str, Any]) -> dict[str, Any]:

@@ -16,9 +16,11 @@ import jax
 import numpy as np
 
 from azjax import games
+from azjax.checks import printable
 from azjax.networks import Network, NetworkConfig, Parts, Variables
 from azjax.players.alphazero import AlphaZeroPlayer
 from azjax.players.saved_settings import (
+    MAX_MESSAGE,
     MissingPartsError,
     Source,
     first_network,
@@ -43,6 +45,7 @@ WEIGHTS_FILE = "weights.npz"
 PRETRAINED = "pretrained"
 
 MAX_CONFIG_BYTES = 2**20
+LARGEST_WEIGHT_BYTES = 2**31  # as float32
 
 V = TypeVar("V")
 
@@ -127,7 +130,9 @@ def load_player(
         directory: a player directory or a run directory; a URL names one in an object
             store.
         parts: the user's own modules of the network; ignored for a network without any.
-        most: maximum bytes of the weights as float32; None for no limit.
+        most: maximum bytes of the weights as float32, of a player of unknown origin.
+            None: `LARGEST_WEIGHT_BYTES`, and own modules of the network need not be
+            traceable.
 
     Raises:
         MissingPartsError: `parts` are required.
@@ -226,7 +231,7 @@ def read_variables(directory: Directory, shapes: V, *, most: int | None = None) 
     Args:
         directory: the player directory.
         shapes: a pytree of arrays or of objects with a `shape`.
-        most: maximum bytes of the weights as float32; None for no limit.
+        most: maximum bytes of the weights as float32; None: `LARGEST_WEIGHT_BYTES`.
 
     Returns:
         A pytree like `shapes`, float32.
@@ -237,7 +242,8 @@ def read_variables(directory: Directory, shapes: V, *, most: int | None = None) 
     """
     expected = {name: leaf.shape for name, leaf in named_leaves(shapes).items()}
     num_bytes = 4 * sum(math.prod(shape) for shape in expected.values())
-    if most is not None and num_bytes > most:
+    most = LARGEST_WEIGHT_BYTES if most is None else most
+    if num_bytes > most:
         raise ValueError(
             f"the network described in {directory} takes {num_bytes} bytes; at most "
             f"{most} are loaded"
@@ -261,14 +267,14 @@ def _reading(directory: Directory) -> Iterator[None]:
     except MismatchError as error:
         raise ValueError(
             f"the weights in {directory} do not fit the network described there: "
-            f"{error}; a network with modules of your own needs its parts, and a "
-            "player from before the observation of its game changed needs the version "
-            "of azjax that made it"
+            f"{printable(str(error))}; a network with modules of your own needs its "
+            "parts, and a player from before the observation of its game changed needs "
+            "the version of azjax that made it"
         ) from None
     except Exception as error:
         if is_remote(directory) and store_problem(error):
             raise
-        problem = " ".join(str(error).split())
+        problem = printable(str(error), MAX_MESSAGE)
         raise ValueError(f"the player in {directory} is damaged: {problem}") from error
 
 

@@ -1,8 +1,9 @@
 """A program that speaks UCI, the Universal Chess Interface, as a player of chess."""
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from azjax.checks import check_int
+from azjax.checks import check_int, quoted
 from azjax.games import Game, State
 from azjax.games.chess import Chess
 from azjax.games.host import first_state, next_state
@@ -12,7 +13,12 @@ from azjax.players.engine_player import (
     EnginePlayer,
     EngineSession,
 )
-from azjax.players.engine_process import EngineProcess, shown
+from azjax.players.engine_process import (
+    MAX_ANSWER,
+    MAX_NAME,
+    EngineProcess,
+    shown,
+)
 from azjax.players.session import MoveDecision, PlayerSession
 from azjax.players.uci_notation import read_move, score_value
 from azjax.players.uci_options import UciOption, parse_option, setoption
@@ -20,6 +26,7 @@ from azjax.suggestions import did_you_mean
 
 HELLO_SECONDS = 30.0  # for the answer to `uci`, which engines give before they load
 DEFAULT_NODES = 10_000
+SHOWN_OPTIONS = 2_000  # characters of their names in a message
 # The limits of a search and their highest values; `movetime` is in milliseconds.
 MAX_LIMITS = {"nodes": 9_999_999, "depth": 999, "movetime": 9_999_999}
 
@@ -74,6 +81,9 @@ class UciPlayer(EnginePlayer["_Engine"]):
             for name, value in (options or {}).items()
         }
         _check_options(self.options)
+        threads = {key.lower(): text for key, text in self.options.items()}
+        if re.fullmatch("[1-9][0-9]{0,3}", threads.get("threads", "")):
+            self.num_threads = int(threads["threads"])
 
     def start_session(self, game: Game, seed: int) -> PlayerSession:
         """Starts a session for a new game of chess; see `EnginePlayer.start_session`.
@@ -115,7 +125,7 @@ def _check_options(options: Mapping[str, str]) -> None:
     """
     for text in (*options, *options.values()):
         if not text.isprintable():
-            raise ValueError(f"an option must be one line of text: {text!r}")
+            raise ValueError(f"an option must be one line of text: {quoted(text)}")
     if "UCI_Elo" in options and options.get("UCI_LimitStrength") != "true":
         raise ValueError("UCI_Elo has no effect without UCI_LimitStrength=true")
 
@@ -129,9 +139,13 @@ class _Engine:
         self.process = EngineProcess(arguments)
         self._seconds = seconds
         declared: dict[str, UciOption] = {}  # by the name in lower case
+        length = 0
         for line in self.answer("uci", "uciok", min(seconds, HELLO_SECONDS)):
+            length += len(line)
+            if length > MAX_ANSWER:
+                self.process.fail(f"answers 'uci' with more than {MAX_ANSWER} letters")
             if line.startswith("id name "):
-                self.process.name = shown(line.removeprefix("id name "))[:40]
+                self.process.name = shown(line.removeprefix("id name "))[:MAX_NAME]
             elif option := parse_option(line):
                 declared[option.name.lower()] = option
         try:
@@ -140,12 +154,12 @@ class _Engine:
             self.process.kill()
             raise
         for command in commands:
-            self.process.send(command)
+            self.process.send(command, seconds)
 
     def answer(self, command: str, last: str, seconds: float) -> Iterator[str]:
         """Sends a command, and yields the lines of the answer until one begins with the
         word `last`."""
-        self.process.send(command)
+        self.process.send(command, seconds)
         for line in self.process.lines(shown(command), seconds):
             yield line.strip()
             if line.split()[:1] == [last]:
@@ -154,8 +168,9 @@ class _Engine:
     def begin(self, game: Game, seed: int) -> None:
         """Tells the engine that a game begins, and waits until it is ready."""
         del game, seed
-        self.process.send("ucinewgame")
-        list(self.answer("isready", "readyok", self._seconds))
+        self.process.send("ucinewgame", self._seconds)
+        for _ in self.answer("isready", "readyok", self._seconds):
+            pass
 
     def _setoptions(
         self, declared: Mapping[str, UciOption], options: Mapping[str, str]
@@ -172,16 +187,17 @@ class _Engine:
         for key in options:
             if key.lower() not in declared:
                 names = [option.name for option in declared.values()]
+                shown_names = ", ".join(names)[:SHOWN_OPTIONS] or "none"
                 close = did_you_mean(key, (*MAX_LIMITS, *names))
                 raise ValueError(
-                    f"{name} has no option {key!r}; its options are "
-                    f"{', '.join(names) or 'none'}; the limits of a search are "
+                    f"{name} has no option {quoted(key)}; its options are "
+                    f"{shown_names}; the limits of a search are "
                     f"{', '.join(MAX_LIMITS)}{close}"
                 )
         try:
             return [setoption(declared[key], value) for key, value in values.items()]
         except ValueError as error:
-            raise ValueError(f"{name}: {error}") from None
+            raise ValueError(f"{name}: {shown(str(error))}") from None
 
 
 class _UciSession(EngineSession[_Engine]):
@@ -201,9 +217,10 @@ class _UciSession(EngineSession[_Engine]):
         last score."""
         process = self._engine.process
         self._follow(moves)
-        process.send(" ".join(["position startpos", *self._moves_part()]))
+        position = " ".join(["position startpos", *self._moves_part()])
         answer, value = "", None
         with self._asking():
+            process.send(position, self._seconds)
             for line in self._engine.answer(self._go, "bestmove", self._seconds):
                 answer, value = line, score_value(line, value)
         text = " ".join(answer.split()[1:2])

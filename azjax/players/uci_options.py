@@ -3,6 +3,8 @@
 import re
 from typing import NamedTuple
 
+from azjax.checks import quoted
+
 _OPTION = re.compile(r"option name (?P<name>.+?) type (?P<type>\w+)(?P<rest>.*)")
 _LIMIT = re.compile(r"\b(min|max) (-?\d+)")
 _MAX_DIGITS = 18
@@ -67,6 +69,6 @@ def setoption(option: UciOption, value: str) -> str:
         case _:
             allowed, is_allowed = "a text", True
     if not is_allowed:
-        raise ValueError(f"{option.name} must be {allowed}: {value!r}")
+        raise ValueError(f"{option.name} must be {allowed}: {quoted(value)}")
     command = f"setoption name {option.name}"
     return command if option.type == "button" else f"{command} value {value}"

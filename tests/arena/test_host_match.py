@@ -1,11 +1,17 @@
 """Matches of external players, some of which fail."""
 
+import os
+import signal
+import threading
+
 import jax
 import numpy as np
 import pytest
 from arena import engine
+from players.engines import command, exists, started, wait_until
 
 from azjax import arena, games, players
+from azjax.arena import host_match
 from azjax.arena.host_match import PATIENCE
 from azjax.games.host import first_state, legal_actions, next_state, rewards
 
@@ -147,3 +153,66 @@ def test_every_game_has_different_seeds_and_the_same_key_gives_the_same_games():
         for _ in range(2)
     )
     np.testing.assert_array_equal(first.moves, again.moves)
+
+
+# Programs
+
+
+@pytest.fixture
+def cores(monkeypatch):
+    """Gives the program two cores."""
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: {0, 1}, raising=False)
+
+
+@pytest.fixture
+def play(cores, tmp_path):
+    """Plays ten games of an engine against random moves."""
+
+    def play(behavior, at_once):
+        log = tmp_path / f"{behavior}{at_once}"
+        player = players.GtpPlayer(command("gtp", behavior, log))
+        return log, arena.play_match(
+            GAME, player, RANDOM, KEY, 10, opening_moves=2, games_at_once=at_once
+        )
+
+    return play
+
+
+@pytest.mark.parametrize(
+    ("behavior", "fault"), [("good", ""), ("dies", "Fake died at")]
+)
+def test_games_at_once_are_those_of_one_after_the_other(play, behavior, fault):
+    (_, one), (log, two) = play(behavior, 1), play(behavior, 10)
+    assert one.game_records(("a", "b")) == two.game_records(("a", "b"))
+    assert one.faults[0].startswith(fault)
+    assert one.forfeits == (10 if fault else 0, 0)
+    assert len(started(log)) <= (PATIENCE + 2 if fault else 2)
+
+
+def test_two_engines_play_at_once_on_two_cores(play):
+    log, match = play("meets", 10)  # neither moves before the other has started
+    assert match.forfeits == (0, 0)
+    assert len(started(log)) == 2
+
+
+def test_ctrl_c_ends_all_engines(play, tmp_path):
+    log = tmp_path / "hangs10"
+
+    def interrupt():
+        wait_until(lambda: log.exists() and log.read_text().count("genmove") == 2)
+        os.kill(os.getpid(), signal.SIGINT)
+
+    threading.Thread(target=interrupt).start()
+    with pytest.raises(KeyboardInterrupt):
+        play("hangs", 10)
+    assert not any(map(exists, started(log)))
+
+
+@pytest.mark.parametrize(
+    ("options", "at_once"), [({}, 4), ({"threads": 2}, 2), ({"Threads": 9}, 1)]
+)
+def test_engines_share_the_cores(monkeypatch, options, at_once):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: range(4), raising=False)
+    engines = players.UciPlayer("true", options), RANDOM
+    assert host_match.possible_at_once(engines) == at_once
+    assert host_match.possible_at_once((engines[0], Engine())) == 1

@@ -10,6 +10,7 @@ import pytest
 from flax import struct
 
 from azjax import arena, games
+from azjax.arena import solved
 from azjax.games.connect_four import ConnectFour
 from azjax.games.tic_tac_toe import TicTacToe
 from azjax.players.core import Choice
@@ -143,6 +144,7 @@ def test_moves_of_more_than_nine_actions_are_separated_by_spaces(tmp_path):
         ([HEADER, ",0,0,,0,0,0,0,0,0"], "line 2: q2 is empty, but the action is legal"),
         ([HEADER, "5" + EMPTY_BOARD], "line 2: q4 has a value, but the action is ill"),
         ([HEADER, ",0,0,0.5,0,0,0,0,0,0"], "line 2: q2 is '0.5'; a value is 1, 0 or"),
+        (["set," + HEADER, "a" * 81 + "," + EMPTY_BOARD], "line 2: set has more than"),
         ([HEADER, ",0,0,2,0,0,0,0,0,0"], "line 2: q2 is '2'; a value is 1, 0 or -1"),
     ],
 )
@@ -150,6 +152,12 @@ def test_an_error_names_the_file_the_line_and_the_fault(tmp_path, lines, message
     with pytest.raises(ValueError, match=rf"positions\.csv, {message}") as error:
         read(tmp_path, *lines)
     assert "\n" not in str(error.value)
+
+
+def test_a_file_without_an_end_is_refused(monkeypatch):
+    monkeypatch.setattr(solved, "MAX_FILE_BYTES", 1000)
+    with pytest.raises(ValueError, match="/dev/zero: it has more than 1000 bytes"):
+        arena.read(GAME, "/dev/zero")
 
 
 def test_a_missing_file_and_one_that_is_not_text_are_refused(tmp_path):

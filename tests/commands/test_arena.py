@@ -131,7 +131,7 @@ def test_a_sequential_test_ends_with_a_verdict(tmp_path, capsys):
         (["tic_tac_toe", *PLAYERS[:2], "--games", "3"], "--games must be even"),
         (["tic_tac_toe", *PLAYERS[:2], "--games", "0"], "--games must be even"),
         (["tic_tac_toe", *PLAYERS[:2], "--games", "20000"], "too few different"),
-        (["tic_tac_toe", *PLAYERS[:2], "--at-once", "1"], "an int >= 2: 1"),
+        (["tic_tac_toe", *PLAYERS[:2], "--at-once", "0"], "an int >= 1: 0"),
         (["tic_tac_toe", *PLAYERS[:2], "--seed", "-1"], "--seed must be an int from 0"),
         (["tic_tac_toe", *PLAYERS[:2], "--opening-moves", "9"], "9 random moves end"),
         (["tic_tac_toe", *PLAYERS[:2], "--anchor", "greedy"], "--anchor must be NAME"),

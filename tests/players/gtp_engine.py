@@ -6,6 +6,7 @@ LOG: a file for the received commands; `LOG.pids` gets the process id.
 """
 
 import os
+import pathlib
 import subprocess
 import sys
 import time
@@ -21,21 +22,24 @@ moves = []
 def genmove(is_cleanup=False):
     free = [cell for cell in CELLS if cell not in moves]
     if BEHAVIOR == "dies":
-        print("out of\nluck", file=sys.stderr, flush=True)
+        print("out of\n\x1b[31mluck", file=sys.stderr, flush=True)
         sys.exit(3)
+    if BEHAVIOR == "meets":  # waits for a second engine
+        while len(pathlib.Path(f"{LOG}.pids").read_text().split()) < 2:
+            time.sleep(0.01)
     if BEHAVIOR == "hangs":
         time.sleep(1000)
     if BEHAVIOR == "cheats":
         return moves[-1]
     if BEHAVIOR == "babbles":
-        return "the corner"
+        return "the corner" + "!" * 100_000
     if BEHAVIOR == "resigns":
         return "Resign"
     if BEHAVIOR == "floods":
         while True:
             print("x" * 10_000)
     if BEHAVIOR == "fails":
-        raise ValueError("no idea")
+        raise ValueError("no\x1b idea")
     if BEHAVIOR.startswith("passes") and not is_cleanup:
         moves.append("pass")
         return "PASS"
@@ -60,7 +64,7 @@ def undo():
 def execute(name, words):
     match name:
         case "protocol_version":
-            return "1" if BEHAVIOR == "old" else "2"
+            return "1" * 10_000 if BEHAVIOR == "old" else "2"
         case "name":
             return "Fake"
         case "list_commands":

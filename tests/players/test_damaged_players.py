@@ -80,7 +80,7 @@ def assert_refused(reader, match):
     assert "a-player" in str(error.value)
     assert "\n" not in str(error.value)
     assert len(str(error.value)) < 1000
-    assert str(error.value).isprintable() or isinstance(reader, DirectoryReader)
+    assert str(error.value).isprintable()
 
 
 # Settings
@@ -103,6 +103,8 @@ SETTINGS = [
     ({"game": ["hex"]}, r"a game must be a string: \['hex'\]"),
     ({"options": {"size": 5}}, "no option 'size'"),
     ({"options": 5}, "does not fit"),
+    ({"options": {"a\x1b" + "x" * 100_000: 5}}, "no option 'a"),
+    ({"network": {"a\n\x1b[31m": 1}}, r"unknown setting network.a \?\[31m"),
     ({"network": {"depth": 5}}, "unknown setting network.depth"),
     ({"network": {"trunk": "transformer"}}, "network.trunk must be"),
     *(({"network": {"trunk": it}}, r"network\.trunk\.") for it in IMPOSSIBLE_TRUNKS),
@@ -115,6 +117,7 @@ SETTINGS = [
         ({"seed": seed}, "seed must be an int from 0")
         for seed in (-1, 2**32, 10**400, True, 1.5, "x" * 100_000, None)
     ),
+    ({"kind": "a\n\x1b[31m" + "x" * 100_000}, "trained by another algorithm"),
     ({"kind": "q_learning"}, "trained by another algorithm; load it as q_learning"),
     ({"has_own_parts": True}, "modules of (the user|its author)'s own"),
     *(
@@ -156,7 +159,10 @@ def change_first(change):
         (change_first(lambda array: array.astype(np.int32)), r"is of .*32, expected"),
         (change_first(lambda array: array * np.float32(np.nan)), "not finite"),
         (change_first(lambda array: array + np.float32(np.inf)), "not finite"),
-        (lambda arrays: arrays | {"other": np.ones(3, np.float32)}, "expected None"),
+        *(
+            (lambda arrays, it=it: arrays | {it: np.ones(3, np.float32)}, "expected No")
+            for it in ("other", "a\n\x1b[31m" + "x" * 1000)
+        ),
         (lambda arrays: dict(list(arrays.items())[1:]), r"is None, expected \("),
         (lambda arrays: {}, r"is None, expected \("),
     ],
@@ -166,18 +172,10 @@ def test_other_weights_are_refused(reader, trained, change, match):
     assert_refused(reader, match)
 
 
-def test_a_file_has_no_float16_and_is_shown_without_control_characters(file, trained):
-    config, arrays = config_of(trained), arrays_of(trained)
-    half = change_first(lambda array: array.astype(np.float16))(arrays)
-    kind, network = "a\n\x1b[31m" + "x" * 100_000, {"a\n\x1b[31m": 1}
-    for changes, weights, match in (
-        ({}, half, "F16, expected F32"),
-        ({}, arrays | {"a\n": np.ones(3, np.float32)}, r"'a\\n' is"),
-        ({"kind": kind}, arrays, "trained by another algorithm"),
-        ({"network": network}, arrays, r"unknown setting network.a\?\?\[31m"),
-    ):
-        file.write(json.dumps(config | changes), weights)
-        assert_refused(file, match)
+def test_a_file_has_no_float16(file, trained):
+    half = change_first(lambda array: array.astype(np.float16))(arrays_of(trained))
+    file.write(json.dumps(config_of(trained)), half)
+    assert_refused(file, "F16, expected F32")
 
 
 class Attack:
@@ -258,7 +256,7 @@ def test_a_file_of_another_length_header_or_format_is_refused(file, trained):
     for length in (0, MAX_HEADER_BYTES + 1, 2**63):
         rest = content[8:].ljust(2 * MAX_HEADER_BYTES, b"\0")
         path.write_bytes(length.to_bytes(8, "little") + rest)
-        assert_refused(file, f"header must have from 1 to 4194304 bytes: {length}")
+        assert_refused(file, f"header must have from 1 to 4194304 bytes .*: {length}")
     path.write_bytes(safetensors.numpy.save(arrays_of(trained)))
     assert_refused(file, "its header has no settings of azjax")
     with path.open("wb") as archive:

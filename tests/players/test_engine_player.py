@@ -80,6 +80,7 @@ def test_an_engine_that_resigned_is_reused(make_player, log):
 
 
 GENMOVE, GO = "^Fake answers 'genmove w' with", "^Fake answers 'go nodes 10000' with"
+OUT_OF_LUCK = ".exit status 3.: out of [?].31mluck$"
 ILLEGAL = ", which is not a legal move$"
 SLOWLY = r"within [0-9.]+ seconds$"
 
@@ -87,14 +88,22 @@ SLOWLY = r"within [0-9.]+ seconds$"
 @pytest.mark.parametrize(
     ("protocol", "behavior", "message"),
     [
-        ("gtp", "dies", "^Fake died at 'genmove w' .exit status 3.: out of luck$"),
+        (
+            "gtp",
+            "dies",
+            "^Fake died at 'genmove w' .exit status 3.: out of [?].31mluck$",
+        ),
         ("gtp", "hangs", f"^Fake did not answer 'genmove w' {SLOWLY}"),
         ("gtp", "cheats", f"{GENMOVE} 'b2'{ILLEGAL}"),
-        ("gtp", "babbles", f"{GENMOVE} 'the corner'{ILLEGAL}"),
+        ("gtp", "babbles", f"{GENMOVE} 'the corner!{{190}}'{ILLEGAL}"),
         ("gtp", "floods", f"{GENMOVE} an invalid response: 'xxxx"),
-        ("gtp", "fails", "^Fake refuses 'genmove w': no idea$"),
+        ("gtp", "fails", "^Fake refuses 'genmove w': no[?] idea$"),
         ("gtp", "strict", "^Fake refuses 'play b B2': illegal move$"),
-        ("uci", "dies", "^Fake died at 'go nodes 10000' .exit status 3.: out of luck$"),
+        (
+            "uci",
+            "dies",
+            "^Fake died at 'go nodes 10000' .exit status 3.: out of [?].31mluck$",
+        ),
         ("uci", "hangs", f"^Fake did not answer 'go nodes 10000' {SLOWLY}"),
         ("uci", "closes", "^Fake died at 'go nodes 10000' .its output closed.$"),
         ("uci", "floods", f"{GO} more than 1048576 bytes$"),
@@ -133,10 +142,11 @@ def test_an_engine_that_fails_forfeits_and_is_killed(
         # The answer after the greeting may have arrived by then.
         ("gtp", "noisy", "version' with an invalid response: 'Welcome to Fake!"),
         ("gtp", "confused", "'protocol_version' with an invalid response: '=77 2'"),
-        ("gtp", "old", "Fake does not speak GTP 2: its version is '1'"),
+        ("gtp", "old", "Fake does not speak GTP 2: its version is '1{200}'$"),
         ("gtp", "helpless", "Fake does not speak GTP 2: it lacks genmove"),
         ("uci", "deaf", f"did not answer 'uci' {SLOWLY}"),
         ("uci", "unready", f"Fake did not answer 'isready' {SLOWLY}"),
+        ("uci", "boasts", "answers 'uci' with more than 1048576 letters"),
         ("uci", "absent", "died at 'uci' .exit status 1."),
     ],
 )
@@ -182,6 +192,31 @@ def test_child_processes_end_with_the_engine(protocol, make_player, log):
     wait_until(lambda: not exists(child))
 
 
+@pytest.mark.parametrize(
+    ("code", "message"),
+    [
+        ("import time; time.sleep(1000)", "did not read 'x{200}' within 0.5 seconds$"),
+        (
+            "while True: print('x' * 10_000)",
+            "did not read 'x{200}' and writes without end$",
+        ),
+        ("import os, time; os.close(0); time.sleep(9)", "died at .*its output closed"),
+    ],
+)
+def test_an_engine_that_does_not_read_forfeits(code, message):
+    process = engine_process.EngineProcess([sys.executable, "-c", code])
+    with pytest.raises(ForfeitError, match=message):
+        process.send("x" * 200_000, 0.5 if "within" in message else 60)
+
+
+def test_an_engine_may_write_before_it_reads():
+    code = "print('y' * 500_000); print(len(input()))"
+    process = engine_process.EngineProcess([sys.executable, "-c", code])
+    process.send("x" * 200_000, 60)
+    answers = process.lines("x", 60)
+    assert [len(next(answers)), next(answers)] == [500_000, "200000"]
+
+
 @needs_proc
 def test_deleting_a_session_ends_its_engine(make_player, log):
     session = start(make_player("gtp"), "gtp")
@@ -199,6 +234,7 @@ def test_no_engine_outlives_the_program():
         "import importlib.util, os, sys, types\n"
         "for name in ('azjax', 'azjax.players', 'azjax.players.session'):\n"
         "    sys.modules[name] = types.ModuleType(name)\n"
+        "sys.modules['azjax'].__path__ = [os.path.dirname(sys.argv[1]) + '/..']\n"
         "sys.modules['azjax.players.session'].ForfeitError = Exception\n"
         "spec = importlib.util.spec_from_file_location('module', sys.argv[1])\n"
         "module = importlib.util.module_from_spec(spec)\n"

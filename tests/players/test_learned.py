@@ -8,13 +8,12 @@ import pytest
 from flax import nnx
 from untrained import untrained
 
-from azjax import games
+from azjax import games, players
 from azjax.networks import Parts, QNetworkConfig, init_q_network
 from azjax.players import (
     DEFAULT_SIMULATIONS,
     MissingPartsError,
     TrainedQ,
-    load_player,
     save_player,
     save_q_player,
 )
@@ -52,15 +51,21 @@ def test_another_kind_directory_or_game_is_refused(run, kind, suffix, game, mess
 
 
 @pytest.mark.parametrize("kind", ["alphazero", "network"])
-def test_a_very_large_network_is_loaded_by_load_only(trained, run, kind):
+def test_a_large_network_is_loaded_by_load_only_and_a_larger_one_not(
+    trained, run, kind
+):
     path = run / "player/config.json"
     config = json.loads(path.read_text())
-    config["network"] = {"trunk": {"name": "conv", "channels": 2048, "num_blocks": 2}}
-    path.write_text(json.dumps(config))
-    with pytest.raises(ValueError, match=r"takes \d+ bytes; at most 536870912 are"):
-        load_learned(kind, run, trained.game)
-    with pytest.raises(ValueError, match="do not fit the network"):  # they were read
-        load_player(run)
+    for num_blocks, message in (
+        (2, "do not fit the network"),  # they were read
+        (8, r"takes \d+ bytes; at most 2147483648 are loaded"),
+    ):
+        trunk = {"name": "conv", "channels": 2048, "num_blocks": num_blocks}
+        path.write_text(json.dumps(config | {"network": {"trunk": trunk}}))
+        with pytest.raises(ValueError, match=r"takes \d+ bytes; at most 536870912 are"):
+            load_learned(kind, run, trained.game)
+        with pytest.raises(ValueError, match=message):
+            players.load(f"{kind}:{run}")
 
 
 class LinearTrunk(nnx.Module):

@@ -41,6 +41,18 @@ def test_player_strings_without_runs_build_their_players(spec, player):
     assert players.load(spec, CONNECT_FOUR) == player
 
 
+def test_a_search_without_a_heuristic_is_noted(caplog):
+    players.load("minimax:2", games.make("hex:3"))
+    (text,) = caplog.messages
+    note = (
+        "minimax:2 sees wins and losses within its depth only: hex:3 has no heuristic"
+    )
+    assert text == note
+    players.load("minimax:9", games.make("hex:3"))  # to the end of the game
+    players.load("minimax:2", CONNECT_FOUR)
+    assert len(caplog.messages) == 1
+
+
 def test_network_loads_the_trained_network_of_a_run_or_a_player_directory(run, trained):
     for directory in (run, run / "player"):
         player = players.load(f"network:{directory}", trained.game)

@@ -36,7 +36,7 @@ def say(*lines):
 def go():
     match BEHAVIOR.split():
         case ["dies"]:
-            print("out of\nluck", file=sys.stderr, flush=True)
+            print("out of\n\x1b[31mluck", file=sys.stderr, flush=True)
             sys.exit(3)
         case ["hangs"]:
             time.sleep(1000)
@@ -61,6 +61,8 @@ def execute(line):
         case ["uci"]:
             if BEHAVIOR == "deaf":
                 return
+            while BEHAVIOR == "boasts":
+                say(f"option name {'x' * 10_000} type button")
             say("Fake by nobody", "id name Fake", "id author nobody")
             say(*([] if BEHAVIOR == "plain" else OPTIONS), "uciok")
         case ["isready"]:
