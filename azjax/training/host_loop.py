@@ -38,7 +38,8 @@ from azjax.training.run_directory import (
     disk_errors,
     run_id,
 )
-from azjax.training.signals import StopRequests, StopSignals
+from azjax.training.signals import StopSignals
+from azjax.training.stops import StopRequests
 from azjax.training.working_directory import WorkingDirectory, working_directory
 
 if TYPE_CHECKING:

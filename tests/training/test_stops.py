@@ -2,8 +2,8 @@ import types
 
 import pytest
 
-from azjax.training import signals as module
-from azjax.training.signals import StopRequests
+from azjax.training import stops as module
+from azjax.training.stops import StopRequests
 
 
 @pytest.fixture
