@@ -4,33 +4,53 @@ Colors: `b` is player 0, who moves first, in every game. Moves are in the game's
 notation.
 
 Two moves in a row of one color: the other player passes in between where that is
-legal; otherwise the second move is illegal. Such a pass does not end the game. A pass
-of the player who is not to move is ignored.
+legal; otherwise the second move is illegal. Two passes end a game, and a move resumes
+it. A pass of the player who is not to move is ignored.
 
-Go: two passes end the game; the move limit applies only with superko. All stones on the
-board are alive, and handicap stones give white no points. Other games have no komi: any
-value is accepted and ignored.
+Go: the move limit applies only with superko. All stones on the board are alive, and
+handicap stones, which `undo` leaves, give white no points.
 
-Size and komi: if the player does not support another size or komi, because its network
-was trained for one, the command fails and the game is unchanged.
+Size and komi: a size that the player does not support, because its network was trained
+for one, is refused, and the game is unchanged. Every komi is accepted: results and
+scores are counted with it, also in searches, but a network knows only its own, as a
+message on the standard error says. Games without a komi ignore it.
 
 Time: time settings are accepted and ignored; the player's simulations determine the
 duration of a move. The first answer takes longer because the player is compiled; a
 message on the standard error says so.
 """
 
+import dataclasses
 import itertools
+import os
+import stat
 import sys
 from collections.abc import Callable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
+
+import numpy as np
 
 import azjax
+from azjax import games
 from azjax.games import Game, State
 from azjax.games.game_record import score_text
+from azjax.games.host import legal_actions
 from azjax.play.gtp import analysis
-from azjax.play.gtp.arguments import COLORS, SYNTAX_ERROR, color, real, whole, word
-from azjax.play.gtp.history import History, Position, with_option
-from azjax.play.gtp.protocol import CommandError
+from azjax.play.gtp.history import History, Position, with_komi, with_size
+from azjax.play.gtp.protocol import (
+    COLORS,
+    SYNTAX_ERROR,
+    CommandError,
+    Inbox,
+    color,
+    failure,
+    parse,
+    real,
+    success,
+    whole,
+    word,
+)
+from azjax.play.root_moves import RestrictedGame, restricted
 from azjax.players import (
     AnyPlayer,
     ExternalPlayer,
@@ -44,6 +64,8 @@ from azjax.players.gtp_notation import PASS, RESIGN, to_vertex
 
 DEFAULT_INTERVAL = 100  # 1/100 s
 MIN_HANDICAP = 2  # stones
+MAX_FILE_BYTES = 10**6
+AREA_RULES = ("chinese", "aga", "new_zealand")
 TIME_SYSTEMS = ("none", "absolute", "byoyomi", "canadian")
 
 Writer = Callable[[Game, State, MoveDecision, int], str]
@@ -75,6 +97,7 @@ class Engine:
             ValueError: the player does not support the game.
         """
         self._load, self._seed, self._num_games = load, seed, 0
+        self._known_komi = float(game.options.get("komi", 0))
         self._game, self._player = game, load(game)
         self._is_compiled = isinstance(self._player, ExternalPlayer)
         self._session: PlayerSession | None = None
@@ -83,21 +106,23 @@ class Engine:
             "protocol_version": lambda words: "2",
             "name": lambda words: "azjax",
             "version": lambda words: azjax.__version__,
-            "known_command": self._known_command,
+            "known_command": lambda words: str(
+                word(words, 0) in self._commands
+            ).lower(),
             "list_commands": lambda words: "\n".join(self._commands),
             "quit": lambda words: "",
             "boardsize": self._boardsize,
-            "clear_board": self._clear_board,
+            "clear_board": lambda words: self._new_game(History(self._game)),
             "komi": self._komi,
             "play": self._play,
             "genmove": self._genmove,
             "reg_genmove": self._reg_genmove,
-            "undo": self._undo,
+            "undo": lambda words: self._history.undo(),
             "time_settings": self._time_settings,
             "time_left": self._time_left,
             "kgs-time_settings": self._kgs_time_settings,
-            "showboard": self._showboard,
-            "final_score": self._final_score,
+            "showboard": lambda words: f"\n{self._history.to_text()}",
+            "final_score": lambda words: score_text(self._history.score()),
         }
         for name, write in (("lz", analysis.lz_line), ("kata", analysis.kata_line)):
             self._commands |= {
@@ -106,12 +131,16 @@ class Engine:
                     lambda words, w=write: self._analyzed_move(w, words)
                 ),
             }
+        if game.record_format.suffix == "sgf":
+            self._commands |= {"loadsgf": self._loadsgf, "printsgf": self._printsgf}
         if game.max_handicap is not None:
             self._commands |= {
                 "fixed_handicap": self._fixed_handicap,
                 "place_free_handicap": self._place_free_handicap,
                 "set_free_handicap": self._set_free_handicap,
                 "final_status_list": self._final_status_list,
+                "kgs-rules": self._kgs_rules,
+                "kgs-genmove_cleanup": self._cleanup_move,
             }
 
     def execute(self, name: str, words: list[str]) -> str | Report:
@@ -134,27 +163,18 @@ class Engine:
             self._session.close()
             self._session = None
 
-    def _known_command(self, words: list[str]) -> str:
-        return str(word(words, 0) in self._commands).lower()
-
     def _boardsize(self, words: list[str]) -> str:
         size = whole(words, 0)
-        height, width, _ = self._game.observation_shape
-        if (height, width) != (size, size):
-            self._change_option("size", size)
-        self._new_game()
-        return ""
-
-    def _clear_board(self, words: list[str]) -> str:
-        del words
-        self._new_game()
-        return ""
+        try:
+            self._change_game(with_size(self._game, size))
+        except ValueError as error:
+            _note(str(error))
+            raise CommandError("unacceptable size") from error
+        return self._new_game(History(self._game))
 
     def _komi(self, words: list[str]) -> str:
-        komi = real(words, 0)
-        if self._game.options.get("komi", komi) != komi:
-            self._change_option("komi", komi)
-            self._history.change_rules(self._game)
+        self._change_game(with_komi(self._game, real(words, 0)))
+        self._history.change_rules(self._game)
         return ""
 
     def _play(self, words: list[str]) -> str:
@@ -162,11 +182,13 @@ class Engine:
         return ""
 
     def _genmove(self, words: list[str]) -> str:
+        return self._play_decision(self._history.turn(color(words, 0)))
+
+    def _cleanup_move(self, words: list[str]) -> str:
         position = self._history.turn(color(words, 0))
-        try:
-            return self._play_decision(position, self._decide(position))
-        except ResignError:
-            return RESIGN
+        if isinstance(self._player, ExternalPlayer):
+            return self._play_decision(position)
+        return self._play_decision(position, self._history.cleanup_moves(position))
 
     def _reg_genmove(self, words: list[str]) -> str:
         position = self._history.turn(color(words, 0))
@@ -174,11 +196,6 @@ class Engine:
             return self._vertex(position, self._decide(position))
         except ResignError:
             return RESIGN
-
-    def _undo(self, words: list[str]) -> str:
-        del words
-        self._history.undo()
-        return ""
 
     def _time_settings(self, words: list[str]) -> str:
         for place in range(3):
@@ -196,19 +213,9 @@ class Engine:
             raise CommandError(SYNTAX_ERROR)
         return ""
 
-    def _showboard(self, words: list[str]) -> str:
-        del words
-        moves, state, _ = self._history.position
-        return "\n" + self._history.game.to_text(state, moves[-1] if moves else None)
-
-    def _final_score(self, words: list[str]) -> str:
-        del words
-        return score_text(self._history.score())
-
     def _analyze(self, write: Writer, words: list[str]) -> Report:
-        player, interval, most = self._analysis_arguments(words)
-        position = self._history.turn(player)
-        decisions = analysis.repeated(lambda: self._decide(position))
+        position, allowed, interval, most = self._analysis_arguments(words)
+        decisions = analysis.repeated(lambda: self._decide(position, allowed))
         try:
             first = next(decisions)
         except ResignError as error:
@@ -220,14 +227,39 @@ class Engine:
         return Report(interval / 100, lines)
 
     def _analyzed_move(self, write: Writer, words: list[str]) -> str:
-        player, _, most = self._analysis_arguments(words)
-        position = self._history.turn(player)
+        position, allowed, _, most = self._analysis_arguments(words)
         try:
-            decision = self._decide(position)
+            decision = self._decide(position, allowed)
         except ResignError:
             return f"\nplay {RESIGN}"
         line = write(self._history.game, position.state, decision, most)
-        return f"\n{line}\nplay {self._play_decision(position, decision)}"
+        self._history.add(position, decision.action)
+        return f"\n{line}\nplay {self._vertex(position, decision)}"
+
+    def _loadsgf(self, words: list[str]) -> str:
+        path, end = word(words, 0), whole(words, 1) if words[1:] else None
+        try:
+            file = os.stat(path)
+            if not stat.S_ISREG(file.st_mode) or file.st_size > MAX_FILE_BYTES:
+                raise ValueError(f"{path} is no file of at most {MAX_FILE_BYTES} bytes")
+            found, record = next(games.read_games(path), (None, None))
+            if found is None or record is None or found.name != self._game.name:
+                raise ValueError(f"{path} has no game of {self._game.name}")
+            game = with_size(self._game, found.observation_shape[0])
+            game = with_komi(game, float(found.options["komi"]))
+            history = History(game)
+            for action in record.moves[: None if end is None else max(0, end - 1)]:
+                history.add(history.turn(history.position.player), action)
+            self._change_game(game)
+        except (OSError, ValueError) as error:
+            raise CommandError(f"cannot load file: {error}") from error
+        return self._new_game(history)
+
+    def _printsgf(self, words: list[str]) -> str:
+        if words:
+            raise CommandError("no file is written: without a name the answer has it")
+        game = self._history.game
+        return game.record_format.write(game, [self._history.record()])
 
     def _fixed_handicap(self, words: list[str]) -> str:
         return self._set_handicap(whole(words, 0))
@@ -235,6 +267,14 @@ class Engine:
     def _place_free_handicap(self, words: list[str]) -> str:
         most = self._game.max_handicap or 0
         return self._set_handicap(min(whole(words, 0), most))
+
+    def _set_handicap(self, num_stones: int) -> str:
+        try:
+            points = self._game.handicap_points(num_stones)
+        except ValueError:
+            raise CommandError("invalid number of stones") from None
+        self._history.set_stones(points)
+        return " ".join(points).upper()
 
     def _set_free_handicap(self, words: list[str]) -> str:
         points = {vertex.lower() for vertex in words}
@@ -251,77 +291,146 @@ class Engine:
             return ""
         return "\n".join(" ".join(self._history.stones(player)) for player in range(2))
 
-    def _new_game(self) -> None:
-        """Starts a new game."""
+    def _kgs_rules(self, words: list[str]) -> str:
+        if word(words, 0).lower() not in AREA_RULES:
+            raise CommandError(f"the rules must be one of {', '.join(AREA_RULES)}")
+        return ""
+
+    def _new_game(self, history: History) -> str:
         self.close()
         self._num_games += 1
-        self._history = History(self._game)
+        self._history = history
+        return ""
 
-    def _change_option(self, option: str, value: float) -> None:
-        """Changes an option of the game and loads the player for it."""
-        problem = CommandError(f"unacceptable {option}")
-        if option not in self._game.options:
-            raise problem
+    def _change_game(self, game: Game) -> None:
+        """Loads the player for a game with another size or komi.
+
+        Raises:
+            ValueError: the player does not support the size.
+        """
+        if game == self._game:
+            return
         try:
-            game = with_option(self._game, option, value)
             player = self._load(game)
         except ValueError as error:
-            _note(str(error))
-            raise problem from error
+            known = with_komi(game, self._known_komi)
+            if known == game:
+                raise
+            player: Any = self._load(known)
+            if not isinstance(player, ExternalPlayer):
+                player = dataclasses.replace(player, game=game)
+            _note(f"{error}: results count with this komi, its network knows its own")
         self.close()
         self._game, self._player = game, player
         self._is_compiled = isinstance(player, ExternalPlayer)
 
-    def _decide(self, position: Position) -> MoveDecision:
-        """Returns the player's decision.
+    def _decide(
+        self, position: Position, allowed: np.ndarray | None = None
+    ) -> MoveDecision:
+        """Returns the player's decision, one of the `allowed` moves if they are given.
 
         Raises:
             ResignError: the player resigns.
-            CommandError: the player failed.
+            CommandError: the player failed, or its moves cannot be restricted.
         """
+        player, game, state = self._player, self._history.game, position.state
+        if not isinstance(player, ExternalPlayer):
+            player, game = restricted(player), RestrictedGame(game)
+            state = game.at(state, allowed)
+        elif allowed is not None:
+            raise CommandError("the moves of this player cannot be restricted")
         try:
             if self._session is None:
                 seed = (self._seed + self._num_games) % 2**32
-                self._session = start_session(self._player, self._history.game, seed)
+                self._session = start_session(player, game, seed)
             if not self._is_compiled:
                 _note("compiling the player; its first answer takes longer")
             self._is_compiled = True
-            return self._session.choose(position.state, position.moves)
+            return self._session.choose(state, position.moves)
         except ResignError:
             raise
         except (ForfeitError, ValueError) as error:
             raise CommandError(str(error)) from error
 
-    def _play_decision(self, position: Position, decision: MoveDecision) -> str:
+    def _play_decision(
+        self, position: Position, allowed: np.ndarray | None = None
+    ) -> str:
         """Plays the player's decision; returns its vertex."""
-        self._history.add(self._history.next(position, decision.action))
+        try:
+            decision = self._decide(position, allowed)
+        except ResignError:
+            return RESIGN
+        self._history.add(position, decision.action)
         return self._vertex(position, decision)
 
     def _vertex(self, position: Position, decision: MoveDecision) -> str:
         return to_vertex(self._history.game, position.state, decision.action)
 
-    def _set_handicap(self, num_stones: int) -> str:
-        try:
-            points = self._game.handicap_points(num_stones)
-        except ValueError:
-            raise CommandError("invalid number of stones") from None
-        self._history.set_stones(points)
-        return " ".join(points).upper()
-
-    def _analysis_arguments(self, words: list[str]) -> tuple[int, int, int]:
-        """Returns the player, the interval in 1/100 s and the number of moves."""
+    def _analysis_arguments(
+        self, words: list[str]
+    ) -> tuple[Position, np.ndarray | None, int, int]:
+        """Returns the position, `[A]` bool, the moves to choose from, or None for all,
+        the interval in 1/100 s and the number of moves."""
         rest, player = list(words), self._history.position.player
         if rest and rest[0].lower() in COLORS:
             player = color([rest.pop(0)], 0)
+        position = self._history.turn(player)
         if rest and rest[0].isdecimal():
             rest.insert(0, "interval")
-        # `avoid` and `allow` are not supported; other settings only add information.
-        if len(rest) % 2 or "avoid" in rest or "allow" in rest:
-            raise CommandError(SYNTAX_ERROR)
-        settings = dict(zip(rest[::2], rest[1::2], strict=True))
-        interval = whole([settings.get("interval", str(DEFAULT_INTERVAL))], 0)
-        most = whole([settings.get("maxmoves", str(analysis.MAX_MOVES))], 0)
-        return player, max(1, interval), max(1, most)
+        settings: dict[str, str] = {}
+        named: dict[str, set[int]] = {}
+        while rest:
+            name = rest.pop(0)
+            if name not in ("avoid", "allow"):  # others only add information
+                settings[name] = word(rest, 0)
+                del rest[0]
+                continue
+            # They hold for the first move, however many the number says.
+            of, vertices, _ = color(rest, 0), word(rest, 1), whole(rest, 2)
+            if of == player:
+                found = self._history.actions(position, vertices.split(","))
+                named[name] = named.get(name, set()) | found
+            del rest[:3]
+        legal = {*legal_actions(self._history.game, position.state)}
+        chosen = legal & named.get("allow", legal) - named.get("avoid", set())
+        if not chosen:
+            raise CommandError("no legal move is left")
+        return (
+            position,
+            np.isin(np.arange(self._game.num_actions), [*chosen]) if named else None,
+            max(1, whole([settings.get("interval", str(DEFAULT_INTERVAL))], 0)),
+            max(1, whole([settings.get("maxmoves", str(analysis.MAX_MOVES))], 0)),
+        )
+
+
+def serve(engine: Engine, inbox: Inbox, write: Callable[[str], object]) -> None:
+    """Answers commands until `quit` or the end of the input.
+
+    Args:
+        engine: executes the commands.
+        inbox: their lines.
+        write: sends text without buffering.
+    """
+    while (line := inbox.get()) is not None:
+        command = parse(line)
+        if command is None:
+            continue
+        try:
+            answer = engine.execute(command.name, command.arguments)
+        except CommandError as error:
+            write(failure(command.id, str(error)))
+            continue
+        if isinstance(answer, Report):  # until the next line, which may be empty
+            write(f"={command.id}\n")
+            for text in answer.lines:
+                write(f"{text}\n")
+                if inbox.wait(answer.interval):
+                    break
+            write("\n")
+        else:
+            write(success(command.id, answer))
+        if command.name == "quit":
+            return
 
 
 def _note(text: str) -> None:

@@ -3,10 +3,18 @@
 Follows the Go Text Protocol, version 2, draft 2, by Gunnar Farnebäck (2002).
 """
 
+import math
 import queue
 import threading
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import NamedTuple
+
+from azjax.checks import printable
+
+COLORS = {"b": 0, "black": 0, "w": 1, "white": 1}
+MAX_DIGITS = 7
+MAX_MESSAGE = 300  # characters
+SYNTAX_ERROR = "syntax error"
 
 
 class Command(NamedTuple):
@@ -41,6 +49,40 @@ def parse(line: bytes) -> Command | None:
     return Command(command_id, name, words)
 
 
+def word(words: Sequence[str], place: int) -> str:
+    """Returns an argument; raises a `CommandError` if it is missing."""
+    if place >= len(words):
+        raise CommandError(SYNTAX_ERROR)
+    return words[place]
+
+
+def color(words: Sequence[str], place: int) -> int:
+    """Returns the player of a color; raises a `CommandError` if there is none."""
+    player = COLORS.get(word(words, place).lower())
+    if player is None:
+        raise CommandError(SYNTAX_ERROR)
+    return player
+
+
+def whole(words: Sequence[str], place: int) -> int:
+    """Returns a non-negative integer; raises a `CommandError` if there is none."""
+    digits = word(words, place)
+    if not digits.isdecimal() or len(digits) > MAX_DIGITS:
+        raise CommandError(SYNTAX_ERROR)
+    return int(digits)
+
+
+def real(words: Sequence[str], place: int) -> float:
+    """Returns a finite number; raises a `CommandError` if there is none."""
+    try:
+        value = float(word(words, place))
+    except ValueError:
+        value = math.nan
+    if not math.isfinite(value):
+        raise CommandError(SYNTAX_ERROR)
+    return value
+
+
 def success(command_id: str, text: str) -> str:
     """Returns a complete successful response."""
     first, *rest = text.split("\n")
@@ -50,8 +92,9 @@ def success(command_id: str, text: str) -> str:
 
 
 def failure(command_id: str, message: str) -> str:
-    """Returns a complete error response."""
-    return f"?{command_id} {' '.join(message.split())}\n\n"
+    """Returns a complete error response, in a line of bounded length."""
+    text = printable(" ".join(message.split()), MAX_MESSAGE)
+    return f"?{command_id} {text}\n\n"
 
 
 class Inbox:

@@ -13,12 +13,14 @@ import traceback
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
+import numpy as np
+
 import azjax
 from azjax.games.chess import Chess, State
 from azjax.games.chess.notation import FIRST_POSITION
 from azjax.games.host import first_state
-from azjax.play.uci.limits import Clock, Limits, parse_go
-from azjax.play.uci.position import PositionReader
+from azjax.play.uci.limits import Clock, Limits, parse_go, search_moves
+from azjax.play.uci.position import PositionReader, read_generously
 from azjax.play.uci.report import Progress, info_lines, variations
 from azjax.play.uci.searcher import Searcher
 from azjax.players import AlphaZeroPlayer, Player
@@ -100,10 +102,11 @@ class Engine:
         self._last.result()
 
     def close(self, seconds: float) -> bool:
-        """Stops the search; returns whether it ended in time (s)."""
+        """Stops all work; returns whether the thread became idle in time (s)."""
         self._clock.stop()
-        self._thread.shutdown(wait=False, cancel_futures=True)
-        return not wait([self._last], timeout=seconds).not_done
+        idle = self._submit(lambda: None)  # Python waits for the thread, not for a task
+        self._thread.shutdown(wait=False)
+        return not wait([idle], timeout=seconds).not_done
 
     def _submit(self, work: Callable[[], None]) -> Future[None]:
         """Runs work in the background thread, after all earlier work."""
@@ -176,12 +179,33 @@ class Engine:
             self._note(over)
             self._send(NO_MOVE)
             return
-        state = self._state
+        state, allowed = self._state, self._allowed(self._state, search_moves(words))
         clock = self._clock = Clock(parse_go(words, int(state.current_player)))
         simulations, most = self._simulations, self._num_variations
-        self._last = self._submit(lambda: self._search(state, clock, simulations, most))
+        self._last = self._submit(
+            lambda: self._search(state, allowed, clock, simulations, most)
+        )
 
-    def _search(self, state: State, clock: Clock, simulations: int, most: int) -> None:
+    def _allowed(self, state: State, moves: list[str]) -> np.ndarray | None:
+        """Returns `[A]` bool, the legal ones of some moves; None if there are none."""
+        allowed, illegal = np.zeros(self._game.num_actions, bool), []
+        for text in moves[: self._game.max_legal_actions]:
+            try:
+                allowed[read_generously(self._game, state, text)] = True
+            except ValueError:
+                illegal.append(text)
+        if illegal:
+            self._note(f"searchmoves has no legal moves in: {' '.join(illegal)}")
+        return allowed if allowed.any() else None
+
+    def _search(
+        self,
+        state: State,
+        allowed: np.ndarray | None,
+        clock: Clock,
+        simulations: int,
+        most: int,
+    ) -> None:
         """Searches, and sends the results (in the background thread)."""
         moves: list[str] = []
 
@@ -192,7 +216,7 @@ class Engine:
             moves[:] = lines[0].moves
             self._send(*info_lines(progress, lines))
 
-        self._searcher.search(state, clock, simulations, report)
+        self._searcher.search(state, clock, simulations, report, allowed)
         clock.wait()
         ponder = f" ponder {moves[1]}" if len(moves) > 1 else ""
         self._send(f"bestmove {moves[0]}{ponder}")

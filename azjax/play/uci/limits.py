@@ -11,6 +11,8 @@ EXPECTED_MOVES = 30  # moves that the rest of the clock must suffice for
 INCREMENT_SHARE = 0.75
 MAX_SHARE = 0.8  # of the clock, for one move
 MIN_SECONDS = 0.01
+_NUMBERS = ("wtime", "btime", "winc", "binc", "movestogo", "depth", "nodes", "movetime")
+_WORDS = {*_NUMBERS, "searchmoves", "ponder", "infinite", "mate"}
 
 
 class Limits(NamedTuple):
@@ -33,8 +35,7 @@ class Limits(NamedTuple):
 def parse_go(words: Sequence[str], player: int) -> Limits:
     """Parses the arguments of `go`.
 
-    Unknown words, `searchmoves` and `mate`, and values that are not numbers are
-    ignored.
+    Unknown words and `mate`, and values that are not numbers are ignored.
 
     Args:
         words: the arguments.
@@ -49,6 +50,12 @@ def parse_go(words: Sequence[str], player: int) -> Limits:
         is_infinite=is_infinite,
         is_ponder="ponder" in words,
     )
+
+
+def search_moves(words: Sequence[str]) -> list[str]:
+    """Returns the moves that `searchmoves` restricts a search to; none: all moves."""
+    after = itertools.dropwhile(lambda word: word != "searchmoves", words)
+    return list(itertools.takewhile(lambda word: word not in _WORDS, list(after)[1:]))
 
 
 def _seconds(words: Sequence[str], color: str) -> float | None:

@@ -50,7 +50,7 @@ class PositionReader:
         del self._moves[known:], self._states[known + 1 :]
         for text in moves[known:]:
             before = self._states[-1]
-            action = _read_move(self._game, before, text)
+            action = read_generously(self._game, before, text)
             after = next_state(self._game, before, action)
             self._states.append(_continued(self._game, after))
             self._moves.append(text)
@@ -82,9 +82,13 @@ def _completed(fields: list[str]) -> list[str]:
     return [*position, passing, clock, "1" if number == "0" else number]
 
 
-def _read_move(game: Chess, state: State, text: str) -> int:
+def read_generously(game: Chess, state: State, text: str) -> int:
     """Reads a move; also `e7e8Q`, and castling as the king's move to its rook (`e1h1`),
-    as engines for Chess960 write it."""
+    as engines for Chess960 write it.
+
+    Raises:
+        ValueError: the text is not a legal move in this position.
+    """
     text = text.lower()
     castling = {"e1h1": "e1g1", "e1a1": "e1c1", "e8h8": "e8g8", "e8a8": "e8c8"}
     if text in castling:

@@ -9,6 +9,7 @@ import numpy as np
 from azjax.games import Game, State
 from azjax.games.host import first_state
 from azjax.play.incremental_search import Batch, IncrementalSearch, SlicePlan
+from azjax.play.root_moves import RestrictedGame, RestrictedState, restricted
 from azjax.play.uci.limits import Clock, Limits
 from azjax.play.uci.report import Progress
 from azjax.players import AlphaZeroPlayer, MCTSPlayer, MoveDecision, Player
@@ -39,8 +40,9 @@ class Searcher:
         plan = None
         if searches:
             plan = SlicePlan(self.simulations, -(-self.simulations // NUM_SLICES))
-        self._state = first_state(game)
-        self._slices = IncrementalSearch(player, plan, self._state)
+        self._game = RestrictedGame(game)
+        self._state = self._game.at(first_state(game))
+        self._slices = IncrementalSearch(restricted(player), plan, self._state)
         # Sequential halving divides all simulations in advance.
         self._needs_total = isinstance(player, AlphaZeroPlayer) and isinstance(
             player.search, GumbelConfig
@@ -60,6 +62,7 @@ class Searcher:
         clock: Clock,
         simulations: int,
         report: Callable[[Progress], object],
+        allowed: np.ndarray | None = None,
     ) -> MoveDecision:
         """Returns the best move found within the limits.
 
@@ -68,16 +71,17 @@ class Searcher:
             clock: the limits.
             simulations: most simulations, up to those of the player.
             report: called after each slice.
+            allowed: `[A]` bool, True for the moves to choose from; None: all.
         """
         limits = clock.limits
         total = min(simulations, limits.nodes or simulations)
         if self._needs_total and limits.seconds is not None and not clock.is_waiting:
             total = min(total, max(1, int(self._speed * limits.seconds)))
-        return self._search(state, clock, total, report)
+        return self._search(self._game.at(state, allowed), clock, total, report)
 
     def _search(
         self,
-        state: State,
+        state: RestrictedState,
         clock: Clock,
         total: int,
         report: Callable[[Progress], object] = lambda progress: None,

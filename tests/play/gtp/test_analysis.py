@@ -14,6 +14,7 @@ from azjax.play.gtp.analysis import (
     repeated,
 )
 from azjax.players import Analysis, MoveDecision
+from azjax.players.gtp import GtpPlayer
 
 GO = games.make("go:5")
 FIRST = first_state(GO)
@@ -120,6 +121,25 @@ def test_an_analysis_is_answered_and_ended_by_the_next_line(talk, words):
     assert all(line.startswith("info move ") for line in lines[1:])
     assert name == "=6 azjax"
     assert "maxmoves" not in words or lines[1].count("info") == 3
+
+
+@pytest.mark.parametrize(
+    ("words", "moves"),
+    [
+        ("b allow b a1,B2 1", {"A1", "B2"}),
+        ("allow b a1,c3 1 allow b b1 5 avoid b b1 1 maxmoves 9", {"A1"}),
+        ("w 10 avoid b a1 1 allow w pass,c1 1", {"pass", "C1"}),
+    ],
+)
+def test_an_analysis_is_restricted_to_moves(talk, words, moves):
+    engine = talk("go:3", "random")
+    engine.ask("play b c3", "play w c2")
+    for command in ("kata-analyze", "lz-genmove_analyze"):
+        answer, _ = engine.ask(f"{command} {words}", "name")
+        assert set(re.findall(r"info move (\S+)", answer.split("\n")[1])) == moves
+    scripted = talk("go:3", GtpPlayer("true"))
+    refused = "? the moves of this player cannot be restricted"
+    assert scripted.ask(f"lz-analyze {words}") == [refused]
 
 
 def test_an_empty_line_ends_an_analysis(talk):

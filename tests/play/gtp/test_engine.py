@@ -1,6 +1,11 @@
+import os
+import re
 import subprocess
 
+import jax
+import jax.numpy as jnp
 import pytest
+from flax import struct
 
 from azjax import games, players
 from azjax.games.host import first_state
@@ -63,8 +68,6 @@ def test_the_protocol_and_the_commands_are_listed(talk):
         ("komi much", "? syntax error"),
         ("komi nan", "? syntax error"),
         ("komi -inf", "? syntax error"),
-        ("komi 0.3", "? unacceptable komi"),
-        ("komi 1e9", "? unacceptable komi"),
         ("play", "? syntax error"),
         ("play b", "? syntax error"),
         ("play green a1", "? syntax error"),
@@ -90,6 +93,12 @@ def test_the_protocol_and_the_commands_are_listed(talk):
         ("lz-analyze b fast", "? syntax error"),
         ("lz-analyze b interval", "? syntax error"),
         ("lz-analyze avoid b a1 1 x", "? syntax error"),
+        ("lz-analyze b avoid b a1", "? syntax error"),
+        ("kata-analyze b allow b a1,z9 1", "? syntax error"),
+        ("lz-genmove_analyze b allow b c3,c2 1", "? no legal move is left"),
+        ("kgs-rules japanese", "? the rules must be one of chinese, aga, new_zealand"),
+        ("loadsgf", "? syntax error"),
+        ("printsgf game.sgf", "? no file is written: without a name the answer has it"),
     ],
 )
 def test_a_wrong_line_is_answered_and_changes_nothing(talk, line, answer):
@@ -159,18 +168,16 @@ def test_both_names_of_a_color_and_time_settings_are_accepted(talk):
     assert engine.ask("final_score") == ["= W+6.5"]  # area 2 to 1, and the komi
 
 
-def test_two_passes_end_a_game_of_go(talk):
-    engine = talk("go:5,0.5", "random")
-    over = "? the game is over"
-    asked = ["play b c3", "play w pass", "play b pass"]
-    assert engine.ask(*asked, "play w a1", "genmove w", "reg_genmove b") == [
-        *["= "] * 3,
-        "? illegal move",
-        over,
-        over,
-    ]
-    assert engine.ask("lz-analyze", "kata-genmove_analyze b") == [over, over]
-    assert engine.ask("final_score", "undo", "play b a1") == ["= B+24.5", "= ", "= "]
+def test_a_move_resumes_a_game_that_two_passes_ended(talk):
+    engine = talk("go:5,0.5", Scripted(0, 1, 2, 3))
+    asked = ["play b c3", "play w pass", "play b pass", "final_score", "genmove w"]
+    assert engine.ask(*asked) == ["= ", "= ", "= ", "= B+24.5", "= A5"]
+    assert engine.ask("undo", "reg_genmove b", "genmove b") == ["= ", "= B5", "= C5"]
+    assert engine.ask("undo", "play w a1", "lz-genmove_analyze b")[:2] == ["= ", "= "]
+    assert engine.ask("final_status_list alive") == ["= D5 C3\nA1"]
+    searching = talk("go:3", "random")  # and a compiled player
+    passes = searching.ask("play b pass", "play w pass", "genmove b", "kata-analyze w")
+    assert all(answer.startswith("=") for answer in passes)
 
 
 def test_a_color_can_move_several_times_in_a_row(talk):
@@ -187,8 +194,6 @@ def test_passes_of_one_color_do_not_end_a_game(talk):
     passes = ["play b pass", "play b pass", "play w c3", "play b pass", "play b pass"]
     assert engine.ask(*passes, "genmove b") == [*["= "] * 5, "= A5"]
     assert engine.ask("play w pass", "play w d1", "play w pass") == ["= "] * 3
-    ends = ["play b pass", "play w pass", "play b pass"]
-    assert engine.ask(*ends) == ["= ", "= ", "? illegal move"]
 
 
 def test_a_game_without_passes_requires_alternate_moves(talk):
@@ -239,6 +244,8 @@ def test_the_komi_changes_in_the_middle_of_a_game(talk):
     answers = engine.ask(*asked, "final_score", "undo", "undo")
     assert answers[1::2] == ["= B+17.5", "= 0", "= W+5.5", "? cannot undo"]
     assert answers[::2] == ["= "] * 4
+    ridiculous = ["komi 1e9", "final_score", "komi -0.3", "play b c3", "final_score"]
+    assert engine.ask(*ridiculous)[1::3] == ["= W+25", "= B+25.5"]
 
 
 def test_a_game_without_a_komi_accepts_any(talk):
@@ -255,8 +262,8 @@ def test_a_player_of_one_game_refuses_others(talk, capsys):
     conversation = talk("go:5,0.5", "random")
     conversation.engine = Engine(games.make("go:5,0.5"), load)
     asked = ["boardsize 5", "komi 0.5", "boardsize 7", "komi 7.5", "genmove b"]
-    refusals = ["? unacceptable size", "? unacceptable komi"]
-    assert conversation.ask(*asked) == ["= ", "= ", *refusals, "= A5"]
+    answers = ["= ", "= ", "? unacceptable size", "= ", "= A5"]
+    assert conversation.ask(*asked) == answers
     assert "azjax: not for go:7,komi=0.5" in capsys.readouterr().err
     with pytest.raises(ValueError, match="not for go:7"):
         Engine(games.make("go:7"), load)
@@ -277,18 +284,20 @@ def run(tmp_path_factory):
 
 
 @pytest.mark.parametrize("kind", ["network", "alphazero"])
-def test_a_network_refuses_another_size_or_komi(talk, run, kind, capsys):
+def test_a_network_refuses_another_size_and_accepts_any_komi(talk, run, kind, capsys):
     engine = talk("go:3,0.5", f"{kind}:{run}")
-    asked = ["play b b2", "boardsize 4", "komi 7.5", "showboard"]
-    played, size, komi, board = engine.ask(*asked)
-    assert (size, komi) == ("? unacceptable size", "? unacceptable komi")
-    assert "X" in board, "the game goes on"
+    asked = ["play b b2", "boardsize 4", "komi 20", "komi 20", "final_score"]
+    assert engine.ask(*asked) == [
+        *("= ", "? unacceptable size", "= ", "= ", "= W+11"),
+    ]
     errors = capsys.readouterr().err
     assert f"azjax: the player in {run} is for go:" in errors
-    again = engine.ask("boardsize 3", "komi 0.5", "boardsize 19")
-    assert again == [played, "= ", "? unacceptable size"]
+    assert errors.count("its network knows its own") == 1
     if kind == "network":  # compiling a search would take long
-        assert engine.ask("genmove b")[0].startswith("= ")
+        assert engine.ask("genmove w")[0].startswith("= ")
+    again = engine.ask("boardsize 3", "komi 0.5", "boardsize 19", "showboard")
+    assert again[:3] == ["= ", "= ", "? unacceptable size"]
+    assert capsys.readouterr().err.count("its network knows") == 0
 
 
 def test_the_compilation_of_the_player_is_announced_once(talk, capsys):
@@ -303,16 +312,86 @@ def test_the_compilation_of_the_player_is_announced_once(talk, capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_handicaps_are_set_and_undone_together(talk):
+def test_handicap_stones_are_placed_and_not_undone(talk):
     engine = talk("go:9", Scripted(0))
     alive = "final_status_list alive"
     assert engine.ask("fixed_handicap 3", alive) == ["= C3 G7 C7", "= C7 G7 C3"]
-    undone = engine.ask("genmove w", "undo", "undo", "undo")
-    assert undone == ["= A9", "= ", "= ", "? cannot undo"]
-    assert engine.ask("set_free_handicap a1 b2 J9", alive) == ["= ", "= J9 B2 A1"]
+    undone = engine.ask("genmove w", "undo", "undo", alive)
+    assert undone == ["= A9", "= ", "? cannot undo", "= C7 G7 C3"]
+    assert engine.ask("fixed_handicap 2") == ["? board not empty"]
+    free = engine.ask("clear_board", "set_free_handicap a1 b2 J9", alive)
+    assert free == ["= ", "= ", "= J9 B2 A1"]
     placed = engine.ask("clear_board", "place_free_handicap 50")
     assert placed == ["= ", "= C3 G7 C7 G3 C5 G5 E3 E7 E5"]
     assert engine.ask("final_status_list dead", "final_status_list seki") == ["= "] * 2
+
+
+@struct.dataclass
+class LastPlayer:
+    """Chooses the last legal action, which is the pass in Go."""
+
+    game: games.Game = struct.field(pytree_node=False)
+
+    def choose(self, rng_key, states):
+        legal = jax.vmap(self.game.legal_action_mask)(states)
+        action = legal.shape[-1] - 1 - jnp.argmax(legal[:, ::-1], axis=-1)
+        policy = jax.nn.one_hot(action, legal.shape[-1])
+        return players.Choice(action, policy, jnp.zeros(len(action)))
+
+
+def test_a_cleanup_does_not_pass_while_points_are_shared(talk):
+    engine = talk("go:3,0.5", LastPlayer(games.make("go:3,0.5")))
+    engine.ask("kgs-rules chinese", "play b b2", "play b a2", "play b c2", "play w a1")
+    assert engine.ask("genmove b", "undo") == ["= pass", "= "]
+    captured = engine.ask("kgs-genmove_cleanup b", "kgs-genmove_cleanup b")
+    assert captured == ["= C1", "= B1"]
+    assert engine.ask("kgs-genmove_cleanup b") == ["= pass"]
+
+
+def test_a_game_is_printed_and_loaded_as_sgf(talk, tmp_path):
+    engine, path = talk("go:5,2.5", "random"), tmp_path / "game.sgf"
+    moves = ["play b c3", "play w d4", "play b pass"]
+    *_, board, text = engine.ask(*moves, "showboard", "printsgf")
+    assert re.search(r"SZ\[5\]KM\[2.5\].*;B\[cc\];W\[db\];B\[\]\)$", text, re.DOTALL)
+    path.write_text(text.removeprefix("= "))
+    loading = engine.ask("boardsize 7", "komi 0", f"loadsgf {path}", "showboard")
+    assert loading[2:] == ["= ", board]
+    assert engine.ask("final_score", "undo", "undo", "undo", "undo") == [
+        *("= W+2.5", "= ", "= ", "= "),
+        "? cannot undo",
+    ]
+    engine.ask(f"loadsgf {path} 2")
+    assert engine.ask("final_status_list alive") == ["= C3"]
+    assert "loadsgf" not in talk("hex:5", "random").ask("list_commands")[0]
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes of POSIX")
+def test_what_is_no_game_of_go_is_not_loaded(talk, tmp_path):
+    os.mkfifo(tmp_path / "pipe.sgf")
+    (tmp_path / "large.sgf").write_bytes(b"(;GM[1]" + b" " * 10**6 + b")")
+    (tmp_path / "chess.pgn").write_text("1. e4 e5 *")
+    (tmp_path / "size.sgf").write_text("(;GM[1]SZ[25])")
+    (tmp_path / "moves.sgf").write_text("(;GM[1]SZ[5]KM[0];B[aa];W[aa])")
+    engine = talk("go:5", "random")
+    _, board = engine.ask("play b c3", "showboard")
+    for name in [*sorted(p.name for p in tmp_path.iterdir()), "none.sgf", ""]:
+        (answer,) = engine.ask(f"loadsgf {tmp_path / name}")
+        assert answer.startswith("? cannot load file: "), name
+    assert engine.ask("showboard") == [board]
+
+
+def test_the_scripts_of_front_ends_and_servers_are_answered(talk):
+    engine = talk("go:9", Scripted(0, 1, 2))
+    script = """list_commands|known_command loadsgf|name|version|protocol_version
+        boardsize 9|clear_board|komi 6.5|komi 6.5|time_settings 0 30 1
+        kgs-rules chinese|kgs-time_settings byoyomi 600 30 5|fixed_handicap 2
+        time_left w 600 0|genmove w|play b e5|time_left w 580 0|kgs-genmove_cleanup w
+        final_status_list dead|final_score|undo|showboard|printsgf|quit"""
+    lines = [line.strip() for line in re.split(r"[|\n]", script)]
+    assert all(answer.startswith("=") for answer in engine.ask(*lines))
+    listed = engine.ask("list_commands")[0].removeprefix("= ").split()
+    known = engine.ask(*(f"known_command {name}" for name in listed))
+    assert known == ["= true"] * len(listed)
 
 
 def test_fixed_handicaps_are_those_of_gnu_go(talk, gnugo):

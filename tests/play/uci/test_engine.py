@@ -1,7 +1,13 @@
+import queue
 import re
+import threading
 
 import chess
 import pytest
+
+from azjax import games, players
+from azjax.play.uci import Engine
+from azjax.play.uci.searcher import Searcher
 
 SIMULATIONS = 40
 
@@ -76,6 +82,20 @@ def test_options_limit_a_search_and_report_several_moves(engine):
     assert [number(line, "multipv") for line in lines[-3:]] == [1, 2, 3]
     moves = [line.partition(" pv ")[2].split()[0] for line in lines[-3:]]
     assert len(set(moves)) == 3
+
+
+@pytest.mark.parametrize("searches", [True, False])
+def test_searchmoves_restricts_the_first_move(engine, simple, searches):
+    talk, moves = engine if searches else simple, {"a2a3", "h2h3"}
+    talk.send("setoption name MultiPV value 5", "position startpos")
+    lines = talk.ask("go nodes 20 searchmoves a2a3 h2h3")
+    assert {line.partition(" pv ")[2].split()[0] for line in lines[:-1]} <= moves
+    assert best_move(lines) in moves
+    note, *_, last = talk.ask("go searchmoves h2h3 e2e5 x infinite nodes 4", "stop")
+    talk.send("setoption name MultiPV value 1")
+    assert note == "info string searchmoves has no legal moves in: e2e5 x"
+    assert last.split()[:2] == ["bestmove", "h2h3"]
+    assert talk.ask("go nodes 2 searchmoves e2e5")[-1].startswith("bestmove ")
 
 
 def test_a_mate_in_one_is_found_and_reported(engine):
@@ -190,3 +210,18 @@ def test_wrong_limits_still_give_a_move(simple, go):
 
 def test_quit_ends_the_conversation(simple):
     assert not simple.send("quit")
+
+
+def test_an_engine_that_compiles_is_not_idle(simple, monkeypatch):
+    ready, compiled = threading.Event(), Searcher.compile
+    monkeypatch.setattr(
+        Searcher, "compile", lambda self: ready.wait() and compiled(self)
+    )
+    chess_game = games.make("chess", max_moves=12)
+    player, sent = players.load_compiled("random", chess_game), queue.SimpleQueue()
+    engine = Engine(chess_game, player, sent.put)
+    engine.execute(b"go infinite")
+    assert not engine.close(0.0)
+    ready.set()
+    while not sent.get(timeout=300).startswith("bestmove"):
+        pass

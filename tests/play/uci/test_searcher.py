@@ -1,5 +1,6 @@
 import functools
 
+import numpy as np
 import pytest
 
 from azjax import games, players
@@ -22,7 +23,8 @@ def load(spec):
         return players.load_compiled(spec, GAME)
     trunk = DenseTrunkConfig(width=4, num_blocks=1, stem_channels=4, window=1)
     network, variables = players.first_network(0, GAME, NetworkConfig(trunk=trunk))
-    return AlphaZeroPlayer(GAME, GumbelConfig(), SIMULATIONS, network, variables)
+    search = GumbelConfig(max_num_considered_actions=2)
+    return AlphaZeroPlayer(GAME, search, SIMULATIONS, network, variables)
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +72,19 @@ def test_sequential_halving_plans_its_simulations_by_the_clock_and_its_speed(mak
 def test_uct_has_no_plan_and_ends_after_a_slice(make):
     assert nodes(make(UCT), Limits(seconds=1e-9)) == [2]
     assert nodes(make(UCT), Limits(seconds=1e6))[-1] == SIMULATIONS
+
+
+@pytest.mark.parametrize("spec", [GUMBEL, RANDOM])
+def test_a_search_is_restricted_to_moves(make, spec):
+    allowed, reports = np.isin(np.arange(9), [3, 8]), []
+    searcher, clock = make(spec), Clock(Limits(nodes=10))
+    most = searcher.simulations
+    searcher.search(first_state(GAME), clock, most, reports.append, allowed)
+    for decision, _, _ in reports:
+        assert decision.action in (3, 8)
+        assert not decision.policy[~allowed].any()
+        if decision.analysis is not None:
+            assert not decision.analysis.visits[~allowed].any()
 
 
 def test_a_player_without_search_decides_at_once(make):

@@ -1,0 +1,56 @@
+import jax
+import numpy as np
+import pytest
+
+from azjax import games, players
+from azjax.games.host import first_state, next_state
+from azjax.networks import DenseTrunkConfig, NetworkConfig
+from azjax.play.root_moves import RestrictedGame, restricted
+from azjax.players import AlphaZeroPlayer, NetworkPlayer
+from azjax.search import AlphaZeroConfig
+
+GAME = games.make("tic_tac_toe")
+
+
+def load(name):
+    if name not in ("puct", "network"):
+        return players.load_compiled(name, GAME)
+    trunk = DenseTrunkConfig(width=4, num_blocks=1, stem_channels=4, window=1)
+    network, variables = players.first_network(0, GAME, NetworkConfig(trunk=trunk))
+    if name == "network":
+        return NetworkPlayer(GAME, network, variables, use_symmetries=True)
+    search = AlphaZeroConfig(use_solver=True, tree_reuse_nodes=20)
+    return AlphaZeroPlayer(GAME, search, 8, network, variables)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param("puct", marks=pytest.mark.slow),
+        *("network", "mcts:8", "minimax:2", "greedy", "random"),
+    ],
+)
+def test_every_player_chooses_one_of_the_allowed_moves(name):
+    state = first_state(GAME)
+    for action in (0, 3, 1, 4):  # 2 wins
+        state = next_state(GAME, state, action)
+    game, allowed = RestrictedGame(GAME), np.isin(np.arange(9), [0, 6, 7])
+    session = players.start_session(restricted(load(name)), game, 0)
+    decision = session.choose(game.at(state, allowed), ())
+    assert decision.action in (6, 7)  # 0 is taken
+    assert not decision.policy[~np.isin(np.arange(9), [6, 7])].any()
+    if decision.analysis is not None:
+        assert not np.delete(decision.analysis.visits, [6, 7]).any()
+        assert decision.analysis.line[0] == decision.action
+        again = session.choose(game.at(state), ())
+        assert again.analysis.visits.sum() == 8, "the tree is not reused"
+
+
+def test_only_the_first_move_is_restricted():
+    game, state = RestrictedGame(GAME), first_state(GAME)
+    after = game.step(game.at(state, np.arange(9) == 4), 4)
+    assert np.flatnonzero(game.legal_action_mask(after)).tolist() == [
+        *(0, 1, 2, 3, 5, 6, 7, 8)
+    ]
+    found, wanted = game.at(next_state(GAME, state, 4)), jax.device_get(after)
+    jax.tree.map(np.testing.assert_array_equal, found, wanted)
