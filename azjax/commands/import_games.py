@@ -1,6 +1,8 @@
 """`azjax import-games`: stores games of people and of other programs to learn from."""
 
 import functools
+import itertools
+from collections.abc import Callable
 from pathlib import Path
 
 import tyro
@@ -15,6 +17,8 @@ from azjax.games import Game
 from azjax.players import PerfectPlayer, UciPlayer, load
 from azjax.remote import as_directory
 
+MAX_REMARKS = 100  # printed lines about games
+
 
 def import_games_command(
     files: tyro.conf.Positional[tuple[str, ...]],
@@ -23,6 +27,7 @@ def import_games_command(
     to: str,
     game: str | None = None,
     teacher: str | None = None,
+    skip_unreadable: bool = False,
 ) -> None:
     """Store games of people and of other programs, to learn from and to query.
 
@@ -38,6 +43,7 @@ def import_games_command(
             moves and for solved positions.
         teacher: a player whose moves and evaluations take the place of those of the
             games, such as uci:stockfish?nodes=1000 or perfect.
+        skip_unreadable: leave out games that cannot be read, and say which and why.
     """
     if not files:
         raise ValueError("give at least one file of games")
@@ -52,12 +58,16 @@ def import_games_command(
         raise ValueError("import games and solved positions to different directories")
     if teacher is not None and is_solved == {True}:
         raise ValueError("--teacher is for games; solved positions have their values")
+    if skip_unreadable and is_solved == {True}:
+        raise ValueError("--skip-unreadable is for games, not for solved positions")
     if is_solved == {False}:
         found = import_games(
             paths,
             directory,
             made,
             teacher=None if teacher is None else _teacher(teacher),
+            skip_unreadable=skip_unreadable,
+            remark=_first_remarks(),
             report=lambda positions: note(f"{positions:,} positions"),
         )
     elif made is None:
@@ -70,6 +80,20 @@ def import_games_command(
     )
     if found.left_out:
         print(f"left out: {reasons(found.left_out)}")
+
+
+def _first_remarks() -> Callable[[str], None]:
+    """Returns a function that prints the first remarks."""
+    numbers = itertools.count(1)
+
+    def remark(text: str) -> None:
+        number = next(numbers)
+        if number <= MAX_REMARKS:
+            note(text[:500])
+        elif number == MAX_REMARKS + 1:
+            note("more games are left out or doubtful")
+
+    return remark
 
 
 def _teacher(spec: str) -> Teacher:

@@ -5,7 +5,7 @@ import itertools
 import secrets
 import shutil
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,8 +16,9 @@ import numpy as np
 from azjax.data.files import GAMES
 from azjax.data.rows import Rows, pack_states
 from azjax.data.writer import GamesWriter
-from azjax.games import Game, GameRecord, State, read_games
+from azjax.games import Game, GameRecord, State
 from azjax.games.host import first_state
+from azjax.games.reading import game_of, game_texts, played
 
 GAMES_AT_ONCE = 256
 MAX_LOSS = 0.2  # of the expected result, by a move that is a policy target
@@ -59,7 +60,9 @@ def import_games(
     game: Game | None = None,
     *,
     teacher: Teacher | None = None,
+    skip_unreadable: bool = False,
     report: Callable[[int], None] = lambda positions: None,
+    remark: Callable[[str], None] = lambda text: None,
 ) -> Imported:
     """Stores the games of files in `directory/games`, which `stored_files` reads.
 
@@ -78,24 +81,41 @@ def import_games(
         directory: must not exist; it is created with its content, or not at all.
         game: the game; by default that of the first file.
         teacher: labels the games that are stored.
+        skip_unreadable: whether to leave out games that cannot be read, such as those
+            with an illegal move or of another game than the first.
         report: called after each batch of games, with the number of positions so far.
+        remark: called with a line about each game that is left out because it cannot be
+            read, or in which something was doubtful.
 
     Raises:
         ValueError: a file cannot be read, or has no game to store; or the directory
             exists; or pyarrow is not installed.
         OSError: the directory cannot be written.
     """
+    left_out: Counter[str] = Counter()
     with new_directory(directory) as partial:
-        records = _read(paths, game)
-        first = next(records, None)
+        read = _read(paths, game, skip_unreadable, left_out, remark)
+        first = next(read, None)
         if first is None:
-            raise ValueError(f"no games in {', '.join(map(str, paths))}")
+            why = f": left out {reasons(left_out)}" if left_out else ""
+            raise ValueError(f"no games in {', '.join(map(str, paths))}{why}")
         made = first[0]
-        records = itertools.chain([first], records)
-        found = _write(partial / GAMES, made, records, teacher, report)
-        if not found.games:
-            raise ValueError(f"no game can be stored: {reasons(found.left_out)}")
-    return found
+        records = (record for _, record in itertools.chain([first], read))
+        batches = iter(lambda: list(itertools.islice(records, GAMES_AT_ONCE)), [])
+        num_games = num_positions = 0
+        (partial / GAMES).mkdir(parents=True)
+        with new_writer(partial / GAMES, made, secrets.token_hex(8)) as writer:
+            for iteration, batch in enumerate(batches, 1):
+                rows = rows_of(made, batch, num_games, left_out, teacher)
+                if len(rows.game):
+                    num_games += len(np.unique(rows.game))
+                    num_positions += len(rows.game)
+                    writer.add(iteration, lambda rows=rows: rows)
+                report(num_positions)
+            writer.flush()
+        if not num_games:
+            raise ValueError(f"no game can be stored: {reasons(left_out)}")
+    return Imported(made, num_games, num_positions, dict(left_out))
 
 
 @contextlib.contextmanager
@@ -123,50 +143,35 @@ def reasons(left_out: dict[str, int]) -> str:
 
 
 def _read(
-    paths: Sequence[Path], game: Game | None
+    paths: Sequence[Path],
+    game: Game | None,
+    skip_unreadable: bool,
+    left_out: Counter[str],
+    remark: Callable[[str], None],
 ) -> Iterator[tuple[Game, GameRecord]]:
-    """Yields the games of files.
-
-    Raises:
-        ValueError: as in `read_games`, or they are of several games.
-    """
+    """Yields the games of files; see `import_games`."""
     first = game
     for path in paths:
-        for number, (found, record) in enumerate(read_games(path, game), 1):
-            first = first or found
-            if found != first:
-                advice = "import each game to a directory of its own"
-                if found.name == first.name:
-                    advice = "give the game, whose options replace those of the files"
-                raise ValueError(
-                    f"{path}: game {number} is of {found!r}, an earlier one of "
-                    f"{first!r}: {advice}"
-                )
-            yield found, record
-
-
-def _write(
-    directory: Path,
-    game: Game,
-    records: Iterable[tuple[Game, GameRecord]],
-    teacher: Teacher | None,
-    report: Callable[[int], None],
-) -> Imported:
-    left_out: Counter[str] = Counter()
-    num_games = num_positions = 0
-    run = secrets.token_hex(8)
-    directory.mkdir(parents=True)
-    with new_writer(directory, game, run) as writer:
-        batches = _batches(records)
-        for iteration, batch in enumerate(batches, 1):
-            rows = rows_of(game, batch, num_games, left_out, teacher)
-            if len(rows.game):
-                num_games += len(np.unique(rows.game))
-                num_positions += len(rows.game)
-                writer.add(iteration, lambda rows=rows: rows)
-            report(num_positions)
-        writer.flush()
-    return Imported(game, num_games, num_positions, dict(left_out))
+        for number, found in enumerate(game_texts(path, game), 1):
+            try:
+                made = game_of(path, found, game)
+                if made != (first or made):
+                    raise ValueError(
+                        f"{path}: game {number} is of {made!r}, an earlier one of "
+                        f"{first!r}: import each game to a directory of its own, or "
+                        "give the game, whose options replace those of the files"
+                    )
+                record = played(path, found, made)
+            except ValueError as error:
+                if not skip_unreadable:
+                    raise
+                left_out["unreadable"] += 1
+                remark(f"left out: {error}")
+                continue
+            if record.note:
+                remark(f"{path}: game {number}: {record.note}")
+            first = made
+            yield made, record
 
 
 def new_writer(directory: Path, game: Game, run: str) -> GamesWriter:
@@ -181,14 +186,6 @@ def new_writer(directory: Path, game: Game, run: str) -> GamesWriter:
         raise ValueError(
             f"{error.name} is not installed: pip install 'azjax[data]'"
         ) from None
-
-
-def _batches(
-    records: Iterable[tuple[Game, GameRecord]],
-) -> Iterator[list[GameRecord]]:
-    games = (record for _, record in records)
-    while batch := list(itertools.islice(games, GAMES_AT_ONCE)):
-        yield batch
 
 
 def rows_of(

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
 
 RESULTS = {1: "1-0", 0: "1/2-1/2", -1: "0-1"}  # by the reward of player 0
 RANDOM_MOVES = "the moves so far were made at random"  # comment after an opening
+MAX_MOVES = 100_000  # of a game of a file
 RESIGNED = "resigned"  # the fault of a resigned game, which is no forfeit
 _MALFORMED = (
     *(KeyError, TypeError, AttributeError, ValueError),
@@ -35,6 +36,7 @@ class GameRecord(NamedTuple):
     values: the expected result for player 0 after each move, in [-1, 1], as the game
         was annotated, or as the player who was to move then saw it; None where it is
         not known, and no values at all for a game without any.
+    note: what was doubtful in the file; empty if nothing was.
     """
 
     names: tuple[str, str]
@@ -43,6 +45,7 @@ class GameRecord(NamedTuple):
     fault: str
     opening_moves: int = 0
     values: Sequence[float | None] = ()
+    note: str = ""
 
     @property
     def is_forfeit(self) -> bool:
@@ -61,6 +64,7 @@ class GameText(NamedTuple):
     fault: as in `GameRecord`.
     opening_moves: as in `GameRecord`.
     values: as in `GameRecord`.
+    note: as in `GameRecord`.
     """
 
     place: str
@@ -71,6 +75,7 @@ class GameText(NamedTuple):
     fault: str = ""
     opening_moves: int = 0
     values: Sequence[float | None] = ()
+    note: str = ""
 
 
 class RecordFormat(NamedTuple):
@@ -79,8 +84,8 @@ class RecordFormat(NamedTuple):
     suffix: of the files, without the dot.
     head: regular expression of how their text begins.
     write: returns games as text; called with the `Game` that has the format.
-    read: yields the games of a text; raises a ValueError, with the place, for one that
-        cannot be read.
+    read: yields the games of a text, and in place of one that cannot be read a
+        ValueError, whose message has the place.
     decode: returns the text of a file that is not in UTF-8; raises a ValueError if that
         cannot be done.
     """
@@ -88,7 +93,7 @@ class RecordFormat(NamedTuple):
     suffix: str
     head: str
     write: Callable[[Any, Sequence[GameRecord]], str]
-    read: Callable[[str], Iterator[GameText]]
+    read: Callable[[str], Iterator[GameText | ValueError]]
     decode: Callable[[bytes], str] = lambda content: content.decode("latin-1")
 
 
@@ -141,19 +146,16 @@ def to_json_lines(game: "Game", records: Sequence[GameRecord]) -> str:
     return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
 
 
-def from_json_lines(text: str) -> Iterator[GameText]:
-    """Yields the games of lines as `to_json_lines` writes them.
-
-    Raises:
-        ValueError: a line is no game; the message has its number.
-    """
+def from_json_lines(text: str) -> Iterator[GameText | ValueError]:
+    """Yields the games of lines as `to_json_lines` writes them, or why a line is no
+    game."""
     # Not `splitlines`: a name may have a line separator of Unicode.
     for number, line in enumerate(text.split("\n"), 1):
         if line.strip():
             yield _from_json(line, f"line {number}")
 
 
-def _from_json(line: str, place: str) -> GameText:
+def _from_json(line: str, place: str) -> GameText | ValueError:
     try:
         found = json.loads(line)
         game, (first, second) = found["game"], found["players"]
@@ -163,14 +165,14 @@ def _from_json(line: str, place: str) -> GameText:
         check_int("opening_moves", opening_moves, 0)
         values = _values(found.get("values") or [], len(moves))
     except _MALFORMED as error:
-        raise ValueError(
+        return ValueError(
             f"{place}: not a game: a line has game, players, result and moves, and may "
             f"have forfeit, opening_moves and values ({type(error).__name__}: {error})"
-        ) from None
+        )
     try:
         number = result_of(result)
     except ValueError as error:
-        raise ValueError(f"{place}: {error}") from None
+        return ValueError(f"{place}: {error}")
     names = (str(first), str(second))
     return GameText(
         place, str(game), names, moves, number, fault, opening_moves, values

@@ -3,7 +3,7 @@
 import codecs
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from pathlib import Path
 
 from azjax.games import saved_game
@@ -14,12 +14,20 @@ from azjax.games.game_record import (
     GameText,
     RecordFormat,
 )
-from azjax.games.host import compiled, first_state, next_state, rewards
+from azjax.games.host import (
+    compiled,
+    first_state,
+    legal_actions,
+    next_state,
+    rewards,
+)
 from azjax.games.registry import available, find_class, make
 
 MAX_BYTES = 2**28  # of a file
 _LONGEST_MOVE = 40  # characters; more are no move of any game
-_NUMBER = re.compile(r"\d+\.+")  # of a move
+_PASS = "pass"  # as in `Game.action_to_text`
+_NUMBER = re.compile(r"(\d{1,4})\.+")  # of a move
+_WORD = re.compile(r"\d{1,4}\.+|\S+")  # a number or a move
 
 
 def read_games(
@@ -29,8 +37,9 @@ def read_games(
 
     The suffix names the format: that of a game, such as `.pgn` and `.sgf`, or `.jsonl`
     for lines of JSON as the arena writes them. Other files are saved games of azjax, or
-    have a game in each line, its moves in the notation of `game`. Of a game that has a
-    result, moves after the end by the rules are left out.
+    have a game in each line, its moves in the notation of `game`, with or without
+    spaces; a line that begins with the number of a later move continues a game. Of a
+    game that has a result, moves after the end by the rules are left out.
 
     Args:
         path: the file.
@@ -40,12 +49,25 @@ def read_games(
         ValueError: the file or one of its games cannot be read, or is of another game,
             or has an illegal move; the message names the file and the place.
     """
+    for found in game_texts(path, game):
+        made = game_of(path, found, game)
+        yield made, played(path, found, made)
+
+
+def game_texts(
+    path: str | os.PathLike[str], game: Game | None
+) -> Iterator[GameText | ValueError]:
+    """Yields the games of a file before the rules are applied, and in place of one that
+    cannot be read why; see `read_games`.
+
+    Raises:
+        ValueError: the file cannot be read.
+    """
     path = Path(path)
-    record_format = _format_of(path.suffix.removeprefix(".").lower())
+    record_format = _formats().get(path.suffix.removeprefix(".").lower())
     text = _read(path, (record_format or JSON_LINES).decode)
     if text.startswith(saved_game.HEAD):
-        saved, actions = saved_game.load(path, game)
-        yield make(saved.game), _saved_record(saved, actions)
+        yield _of_saved(saved_game.load(path, game)[0])
         return
     if record_format is None and game is None:
         known = ", ".join(f".{suffix}" for suffix in _formats())
@@ -53,15 +75,43 @@ def read_games(
             f"{path} has no suffix of a file of games ({known}): if each line has the "
             "moves of a game, give the game"
         )
-    read = _lines if record_format is None else record_format.read
-    pairs: dict[str, tuple[Game, Game]] = {}  # a game, and the same compiled
     try:
-        for found in read(text):
-            if found.game not in pairs:
-                made = _game_of(found, game)
-                pairs[found.game] = made, compiled(made)
-            made, fast = pairs[found.game]
-            yield made, _replayed(fast, found)
+        if record_format is not None:
+            yield from record_format.read(text)
+        elif game is not None:
+            yield from _lines(text, game)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def game_of(
+    path: str | os.PathLike[str], found: GameText | ValueError, wanted: Game | None
+) -> Game:
+    """Returns the game that a text of `game_texts` is of.
+
+    Raises:
+        ValueError: it could not be read, or is of an unknown or not of the wanted game.
+    """
+    try:
+        if isinstance(found, ValueError):
+            raise found
+        return _game_of(found, wanted)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
+
+
+def played(
+    path: str | os.PathLike[str], found: GameText | ValueError, game: Game
+) -> GameRecord:
+    """Returns a game after playing its moves, to the end by the rules.
+
+    Raises:
+        ValueError: a move is illegal.
+    """
+    try:
+        if isinstance(found, ValueError):
+            raise found
+        return _replayed(compiled(game), found)
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 
@@ -78,15 +128,17 @@ def read_game(text: str, game: Game) -> GameRecord:
         ValueError: the game cannot be read, or is of another game, or has an illegal
             move.
     """
-    text = text.removeprefix("\ufeff").strip()
+    text = text.replace("\ufeff", "").strip()
     if text.startswith(saved_game.HEAD):
-        return _saved_record(*saved_game.parse(text, game))
+        return _replayed(game, _of_saved(saved_game.parse(text, game)[0]))
     for each in (JSON_LINES, game.record_format):
         if re.match(each.head, text):
             found = next(each.read(text), None)
             break
     else:
-        found = next(_lines(" ".join(text.split())), None)  # in one line
+        found = next(_lines(" ".join(text.split()), game), None)  # in one line
+    if isinstance(found, ValueError):
+        raise found
     if found is None or not found.moves:
         raise ValueError("the text has no moves of a game")
     name = found.game.partition(":")[0]
@@ -100,24 +152,21 @@ def _read(path: Path, decode: Callable[[bytes], str]) -> str:
     try:
         with path.open("rb") as file:
             content = file.read(MAX_BYTES + 1)
-    except OSError as error:
-        raise ValueError(f"{path}: {error.strerror or error}") from None
-    if len(content) > MAX_BYTES:
-        raise ValueError(f"{path} has more than {MAX_BYTES:,} bytes: divide it")
-    try:
+        if len(content) > MAX_BYTES:
+            raise ValueError(f"it has more than {MAX_BYTES:,} bytes: divide it")
         if content.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE)):
-            return content.decode("utf-16")
-        if b"\0" in content:
+            text = content.decode("utf-16")
+        elif b"\0" in content:
             raise ValueError("it is not a text file")
-        return content.decode("utf-8-sig")
-    except UnicodeDecodeError:
-        pass
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
-    try:
-        return decode(content)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
+        else:
+            try:
+                text = content.decode()
+            except UnicodeDecodeError:
+                text = decode(content)
+    except (OSError, ValueError) as error:
+        reason = getattr(error, "strerror", None) or error
+        raise ValueError(f"{path}: {reason}") from None
+    return text.replace("\ufeff", "")  # also between files that were joined
 
 
 def _formats() -> dict[str, RecordFormat]:
@@ -126,22 +175,72 @@ def _formats() -> dict[str, RecordFormat]:
     return {each.suffix: each for each in formats}
 
 
-def _format_of(suffix: str) -> RecordFormat | None:
-    return _formats().get(suffix)
-
-
-def _saved_record(saved: saved_game.SavedGame, actions: list[int]) -> GameRecord:
+def _of_saved(saved: saved_game.SavedGame) -> GameText:
     results = {text: int(pair[0]) for pair, text in saved_game.RESULTS.items()}
     fault = saved.result_text if saved.is_forfeit else ""
-    return GameRecord(saved.players, actions, results.get(saved.result), fault)
+    result = results.get(saved.result)
+    return GameText("it", saved.game, saved.players, saved.moves, result, fault)
 
 
-def _lines(text: str) -> Iterator[GameText]:
-    """Yields a game for each line of moves; numbers such as `1.` are left out."""
+def _lines(text: str, game: Game) -> Iterator[GameText]:
+    """Yields a game for each line of moves; numbers such as `1.` are left out.
+
+    Raises:
+        ValueError: a line begins with a number that does not continue the game before.
+    """
+    state = first_state(game)
+    texts = {
+        game.action_to_text(state, action).lower() for action in range(game.num_actions)
+    }
+    place, moves = "", []
     for number, line in enumerate(text.splitlines(), 1):
-        moves = [word for word in line.split() if not _NUMBER.fullmatch(word)]
-        if moves:
-            yield GameText(f"line {number}", "", ("?", "?"), moves, None)
+        words = _WORD.findall(line)
+        begins_with = _NUMBER.fullmatch(words[0]) if words else None
+        count = int(begins_with[1]) if begins_with else 1
+        if words and count == 1:
+            if moves:
+                yield GameText(place, "", ("?", "?"), moves, None)
+            place, moves = f"line {number}", []
+        elif words and len(moves) not in (count - 1, 2 * count - 2, 2 * count - 1):
+            raise ValueError(
+                f"line {number}: it begins with {words[0]!r} after {len(moves)} moves; "
+                "give each game a line of its own, without a number of the game"
+            )
+        for word in words:
+            if not _NUMBER.fullmatch(word):
+                moves += _moves_of(word, texts, game.max_moves)
+    if moves:
+        yield GameText(place, "", ("?", "?"), moves, None)
+
+
+def _moves_of(word: str, texts: Set[str], most: int) -> list[str]:
+    """Returns the moves of a word, which may have several without spaces between them.
+
+    Args:
+        word: the word; it is one move if it can be divided in several ways or in none.
+        texts: all moves in lower case.
+        most: number of moves of a game.
+    """
+    lower, longest = word.lower(), max(map(len, texts))
+    if lower in texts or len(word) > most * longest:
+        return [word]
+    starts = {0: 0}  # of the last move, by the end of the moves so far; -1: several
+    for end in range(1, len(word) + 1):
+        before = [
+            start
+            for start in range(max(0, end - longest), end)
+            if start in starts and lower[start:end] in texts
+        ]
+        if before:
+            is_single = len(before) == 1 and starts[before[0]] >= 0
+            starts[end] = before[0] if is_single else -1
+    moves, end = [], len(word)
+    if starts.get(end, -1) < 0:
+        return [word]
+    while end:
+        moves.append(word[starts[end] : end])
+        end = starts[end]
+    return moves[::-1]
 
 
 def _game_of(found: GameText, wanted: Game | None) -> Game:
@@ -171,6 +270,11 @@ def _replayed(game: Game, found: GameText) -> GameRecord:
         if state.terminated and found.result is not None:
             break  # such as a third pass in Go, or a draw that nobody claimed in chess
         short = text if len(text) <= _LONGEST_MOVE else f"{text[:_LONGEST_MOVE]}..."
+        if not found.game and short.lower() != _PASS:  # lines may leave out such passes
+            only = legal_actions(game, state)
+            if len(only) == 1 and game.action_to_text(state, only[0]) == _PASS:
+                actions += only
+                state = next_state(game, state, only[0])
         try:
             actions.append(game.text_to_action(state, short))
         except ValueError as error:
@@ -186,4 +290,5 @@ def _replayed(game: Game, found: GameText) -> GameRecord:
         found.fault,
         found.opening_moves,
         found.values[: len(actions)],
+        found.note,
     )

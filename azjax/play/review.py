@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from azjax import games
 from azjax.games import Game, GameRecord, State
 from azjax.games.host import first_state, next_state, rewards
+from azjax.games.reading import game_of, game_texts, played
 from azjax.play.text_output import side_names
 from azjax.players import (
     AnyPlayer,
@@ -82,16 +82,18 @@ def find_game(path: Path, number: int, game: Game | None) -> tuple[Game, GameRec
         game: the game, whose options replace those in the file.
 
     Raises:
-        ValueError: there is no such game, or it has no moves.
+        ValueError: there is no such game, or it cannot be read, or has no moves.
     """
-    records = games.read_games(path, game)
-    before = len(list(itertools.islice(records, number - 1)))
-    chosen = next(records, None)
+    texts = game_texts(path, game)
+    before = sum(1 for _ in itertools.islice(texts, number - 1))
+    chosen = next(texts, None)
     if chosen is None:
         raise ValueError(f"{path} has {before} games: there is no game {number}")
-    if not chosen[1].moves:
+    made = game_of(path, chosen, game)
+    record = played(path, chosen, made)
+    if not record.moves:
         raise ValueError(f"{path}: game {number} has no moves")
-    return chosen
+    return made, record
 
 
 def review(

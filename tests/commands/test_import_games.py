@@ -29,6 +29,20 @@ def test_games_are_imported_and_queried(tmp_path, capsys):
     assert sorted(rows) == ["0,1.0,1.0", "1,-1.0,-1.0", "ply,value,result"]
 
 
+def test_games_that_cannot_be_read_are_counted(tmp_path, capsys):
+    path, to = tmp_path / "games.pgn", str(tmp_path / "stored")
+    path.write_text(
+        '1. Sf3 1-0\n\n[Result "1-0"]\n\n1. f3 e5 1-0\n' + "1. d5 *\n" * 150
+    )
+    cli.main(["import-games", str(path), "--to", to, "--skip-unreadable"])
+    out, err = capsys.readouterr()
+    assert out.splitlines()[1] == "left out: 151 unreadable"
+    assert err.startswith(
+        f"azjax: left out: {path}: game 1: 'Sf3' in line 1 is no part"
+    )
+    assert len(err.splitlines()) == 100 + 1 + 1
+
+
 def test_a_draw_has_the_result_0(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "moves.txt").write_text(LINES)

@@ -1,4 +1,5 @@
 import json
+import pathlib
 
 import pytest
 
@@ -30,6 +31,8 @@ def test_a_game_is_printed_with_its_mistakes(moves, capsys):
 
 def test_json_has_the_moves(moves, capsys):
     options = ("--game", "tic_tac_toe", "--player", "minimax:5", "--json")
+    # The game before, which cannot be read, does not matter.
+    pathlib.Path(moves).write_text("a1 a1\na1\n")
     cli.main(["review", moves, *options, "--number", "2"])
     found = json.loads(capsys.readouterr().out)
     assert found["game"] == "tic_tac_toe"

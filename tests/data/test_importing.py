@@ -14,7 +14,7 @@ from azjax.training.lanes import spread_lanes
 from azjax.training.stored_games import StoredGames
 
 pytest.importorskip("pyarrow")
-GAME = games.make("tic_tac_toe")
+GAME, CHESS = games.make("tic_tac_toe"), games.make("chess")
 NAMES = ("a", "b")
 WON, DRAWN = [0, 3, 1, 4, 2], [0, 4, 8, 1, 7, 6, 2, 5, 3]
 RECORDS = [
@@ -175,14 +175,29 @@ def test_games_of_one_game_are_stored(tmp_path):
         for size in (4, 3)
     )
     other = write(tmp_path / "games.jsonl")
-    of_two = "3.jsonl: game 1 is of hex:3, an earlier one of hex:4: give the game"
-    for path, message in (
-        (of_hex_3, of_two),
-        (other, "of hex:4: import each game to a directory"),
-    ):
+    for path in of_hex_3, other:
+        message = "game 1 is of .*, an earlier one of hex:4: import each game to a dir"
         with pytest.raises(ValueError, match=message):
             import_games([of_hex_4, path], tmp_path / "stored")
     assert not (tmp_path / "stored").exists()
+
+
+def test_games_that_cannot_be_read_are_named_and_left_out(tmp_path):
+    good, other = '[Result "1-0"]\n\n1. e4 1-0\n\n', '[Result "0-1"]\n1. d4 1-0\n\n'
+    path, named = tmp_path / "games.pgn", []
+    path.write_text(f'{good}[White "B"]\n\n1. Sf3 *\n\n{other}1. e5 1-0\n\n{good}')
+    paths = [path, write(tmp_path / "3.jsonl", [GameRecord(NAMES, [1], 1, "resigned")])]
+    found = import_games(
+        paths, tmp_path / "stored", skip_unreadable=True, remark=named.append
+    )
+    assert (found.games, found.left_out) == (3, {"unreadable": 3})
+    places = ("left out: PATH: game 2: 'Sf3' in line 7", "PATH: game 3: the tag Result")
+    places += ("left out: PATH: game 4: move 1: 'e5'", "left out: 3: game 1 is of tic")
+    for text, place in zip(named, places, strict=True):
+        shown = text.replace(f"{path}", "PATH").replace(f"{paths[1]}", "3")
+        assert shown.startswith(place)
+    with pytest.raises(ValueError, match=r"no games in .*: left out 1 unreadable"):
+        import_games(paths[1:], tmp_path / "other", CHESS, skip_unreadable=True)
 
 
 def test_a_directory_that_exists_is_kept(imported, tmp_path):

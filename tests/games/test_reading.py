@@ -157,6 +157,25 @@ def test_moves_after_the_end_by_the_rules_are_left_out(tmp_path):
         list(read_games(path, games.make("tic_tac_toe")))
 
 
+@pytest.mark.parametrize(
+    ("name", "text", "moves"),
+    [
+        ("connect_four", "4453\n1. 44 2. 53", ["4 4 5 3", "4 4 5 3"]),
+        ("othello", "f5d6c3D3c4", ["f5 d6 c3 d3 c4"]),
+        ("othello", "1.f5 d6\n2.c3 d3\n1. f5\n2. d6", ["f5 d6 c3 d3", "f5 d6"]),
+        # White must pass.
+        ("othello", "c4c3f5b4a4a5c2a3 d2", ["c4 c3 f5 b4 a4 a5 c2 a3 pass d2"]),
+        ("gomoku:15,5", "a1a11b1b11", ["a1 a11 b1 b11"]),
+        ("chess", "e4 e7e5\n1. d4", ["e4 e5", "d4"]),
+    ],
+)
+def test_lines_of_other_programs_are_read(name, text, moves, tmp_path):
+    game, path = games.make(name), tmp_path / "moves.txt"
+    path.write_text(text)
+    found = [record.moves for _, record in read_games(path, game)]
+    assert found == [actions_of(game, line) for line in moves]
+
+
 def test_lines_of_moves_are_read(tmp_path):
     game, path = games.make("tic_tac_toe"), tmp_path / "moves.txt"
     path.write_text("1. a1 b1 2. a2 b2 3. a3\n\nb2\n")
@@ -165,6 +184,9 @@ def test_lines_of_moves_are_read(tmp_path):
     assert (begun.moves, begun.result) == (actions_of(game, "b2"), None)
     with pytest.raises(ValueError, match=r"moves.txt has no suffix of a file of games"):
         list(read_games(path))
+    path.write_text("1. a1 b1 a2 b2 a3\n2. a1 b1 a2 b2 a3\n")  # numbers of games
+    with pytest.raises(ValueError, match=r"line 2: it begins with '2.' after 5 moves"):
+        list(read_games(path, game))
 
 
 def test_saved_games_are_read(tmp_path):
@@ -217,12 +239,16 @@ def test_an_error_names_the_line(line, message, tmp_path):
 @pytest.mark.parametrize(
     ("name", "text", "message"),
     [
-        ("a.pgn", '[Variant "Atomic"]\n\n1. e4 *\n', "game 1 is of the variant 'Atom"),
-        ("a.pgn", f'[SetUp "1"]\n[FEN "{FEN}"]\n\n1... e5 *\n', "game 1 starts from"),
-        ("a.pgn", '[Result "*"]\n\n1. e5 *\n', "game 1: illegal san: 'e5'"),
+        (
+            "a.pgn",
+            '[Variant "Atomic"]\n\n1. e4 *\n',
+            "game 1: it is of the variant 'At",
+        ),
+        ("a.pgn", f'[SetUp "1"]\n[FEN "{FEN}"]\n\n1... e5 *\n', "game 1: it starts fr"),
+        ("a.pgn", '[Result "*"]\n\n1. e5 *\n', "game 1: move 1: 'e5' is not legal"),
         ("a.pgn", '[Result "won"]\n\n1. e4\n', "game 1: result must be 1-0"),
         ("a.pgn", "(;SZ[5];B[aa])", "the parentheses of a variation do not match"),
-        ("a.pgn", "*", "game 1 has neither tags nor moves"),
+        ("a.pgn", "*", "game 1: it has neither tags nor moves"),
         ("a.pgn", "1. Sf3 Sf6", "game 1: 'Sf3' in line 1 is no part of PGN; the piec"),
         (
             "a.pgn",
@@ -232,17 +258,25 @@ def test_an_error_names_the_line(line, message, tmp_path):
         ("a.pgn", "1. e4 (1. d4 e5", "game 1: the parentheses of a variation do not"),
         ("a.pgn", "1. e4 ) e5", "game 1: the parentheses of a variation do not"),
         ("a.sgf", b"(;SZ[9]CA[UTF-8]PB[\x95\\];B[aa])", "not in UTF-8, as CA says"),
-        ("a.sgf", "(;GM[2];B[aa])", "game 1: GM is 2, and 1 is Go"),
-        ("a.sgf", "(;SZ[5]AB[aa][bb];W[cc])", "game 1: handicap stones"),
+        ("a.sgf", "(;GM[2];B[aa])", "game 1: GM is '2', and 1 is Go"),
+        ("a.sgf", "(;SZ[5]AW[aa][bb];W[cc])", "game 1: AW sets up stones other than"),
         ("a.sgf", "(;SZ[5];B[aa];B[bb])", "game 1: move 2 is of B out of turn"),
+        ("a.sgf", "(;SZ[5];B[aa];W[bb]AB[cc])", "game 1: AB sets up stones other than"),
+        ("a.sgf", "(;SZ[9]HA[2];B[aa];W[bb])", "HA is 2, and Black has 1 stones"),
+        ("a.sgf", "(;SZ[9:13];B[aa])", "game 1: size must be at most 19: '9:13'"),
+        ("a.sgf", "(;SZ[9]B[aa][bb])", "game 1: property B cannot be read: 'aa' and"),
+        ("a.sgf", "(;SZ[9];B[aa);W[bb])", "game 1: property B cannot be read: 'aa"),
+        ("a.sgf", "(;SZ[9];B[aa]);W[bb])", "game 1: there are moves or properties"),
+        ("a.sgf", "(;SZ[9];B[aa]", "game 1: it has no end"),
+        ("a.sgf", "(;SZ[9];B[aa];W[bb", "game 1: a value has no end"),
         ("a.sgf", "(;SZ[5];B[aa];W[aa])", "game 1: move 2: 'a5' is not legal"),
-        ("a.sgf", "(;SZ[25];B[yy])", "game 1: size must be at most 19: 25"),
+        ("a.sgf", "(;SZ[25];B[yy])", "game 1: size must be at most 19: '25'"),
         ("a.sgf", "(;SZ[5];B[zz])", "game 1: property B cannot be read: 'zz'"),
         ("a.sgf", "(;SZ[5]KM[no];B[aa])", "game 1: property KM cannot be read: 'no'"),
-        ("a.sgf", "(;GM[x];B[aa])", "game 1: property GM cannot be read: 'x'"),
+        ("a.sgf", "(;GM[x];B[aa])", "game 1: GM is 'x', and 1 is Go"),
         ("a.sgf", "(;PB[a][b];B[aa])", "game 1: property PB .* 'a' and 'b'"),
-        ("a.sgf", "(;SZ[5]KM[3.75];B[aa])", "game 1: komi must be a multiple of 0.5"),
-        ("a.sgf", "no tree", "no SGF data found"),
+        ("a.sgf", "(;SZ[5]KM[3.8];B[aa])", "game 1: komi must be a multiple of 0.5"),
+        ("a.sgf", "no tree", "it has no game of SGF, which begins with"),
         ("a.txt", "azjax game 1\ngame: x\n", "missing line before the moves"),
     ],
 )
@@ -298,7 +332,7 @@ def test_the_beginning_of_a_text_shows_its_format(name, text, moves, names):
         ("hex:3", GOOD.replace("tic", "pgx:tic"), "line 1 is of 'pgx', not of hex:3"),
         ("hex:3", GOOD.replace("tic_tac_toe", "hex:4"), "line 1 is of hex:4, not of"),
         ("chess", "[" * 50_000, r"game 1: '\[{20}' in line 1 is no part of PGN"),
-        ("chess", "1. e5", "game 1: illegal san: 'e5'"),
+        ("chess", "1. e5", "game 1: move 1: 'e5' is not legal here"),
     ],
 )
 def test_other_texts_are_refused(name, text, message):

@@ -1,3 +1,4 @@
+import itertools
 import json
 import re
 
@@ -76,3 +77,31 @@ def test_no_move_is_lost_in_any_encoding(tmp_path, codec, declared, name):
     path.write_bytes(text.encode(codec))
     [(_, found)] = read_games(path)
     assert (found.names, found.moves) == ((name, "W"), [0, 10, 20])
+
+
+@pytest.mark.parametrize(
+    ("text", "game", "moves"),
+    [
+        ("SZ[9:9]KM[];B[ee];W[ ];B[tt]", "go:9,0", "e5 pass pass"),
+        ("SZ[9]KM[375]RU[Chinese];B[aa]", "go:9,7.5", "a9"),
+        ("SZ[9]KM[3.75];B[aa]", "go:9,7.5", "a9"),
+        ("SZ[9]KM[650];B[aa]", "go:9,6.5", "a9"),
+        ("SZ[9]KM[0,5]AP[GNU Go:3.8]AP[foxwq];B[aa]", "go:9,0.5", "a9"),
+        ("SZ[9]KM[50]AP[foxwq];B[aa]", "go:9,0.5", "a9"),
+        ("SZ[9]KM[3.5];Black[aa]", "go:9,3.5", "a9"),
+        ("SZ[9]HA[2]AB[cc][gg];W[ee];B[aa]", "go:9,0", "c7 pass g3 e5 a9"),
+        ("SZ[9]HA[0];B[cc];B[gg];W[ee];B[aa]", "go:9,0", "c7 pass g3 e5 a9"),
+        ("SZ[9];B[cc]W[gg](;B[aa];W[bb])(;B[dd])", "go:9,0", "c7 g3 a9 b8"),
+    ],
+)
+def test_go_as_other_programs_write_it(text, game, moves, tmp_path):
+    path, game = tmp_path / "game.sgf", compiled(game)
+    path.write_text(f"a letter (;{text})\n(;SZ[9];B[aa](;SZ[9]KM[0];B[ii])")
+    texts = [found for found in game.record_format.read(path.read_text())]
+    assert texts[0].moves == moves.split()
+    [(found, record), *_] = itertools.islice(read_games(path), 1)
+    assert found == game
+    # The stones of a handicap, which nobody chose, are left out as openings are.
+    assert record.opening_moves == (3 if moves.startswith("c7 pass") else 0)
+    assert "game 2: it has no end before '(;SZ[9]KM" in str(texts[1])
+    assert texts[2].moves == ["j1"]

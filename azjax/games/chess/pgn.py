@@ -1,11 +1,9 @@
 """Games of chess in PGN, Portable Game Notation."""
 
-import io
-import logging
 import re
 import textwrap
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -15,6 +13,7 @@ from azjax.games.chess import notation
 from azjax.games.chess.moves import generate
 from azjax.games.chess.scores import centipawns, expected_result
 from azjax.games.game_record import (
+    MAX_MOVES,
     RANDOM_MOVES,
     RESULTS,
     GameRecord,
@@ -31,23 +30,30 @@ _NO_BREAK_SPACE = "\xa0"  # a space at which no line ends
 # Values of the tag Variant. The last is accepted with the first position of chess.
 _STANDARD = ("standard", "chess", "normal", "from position")
 _FIGURINES = str.maketrans("♔♕♖♗♘♚♛♜♝♞", "KQRBNKQRBN", "♙♟")
-# The parts of PGN; the name of a group says what they are.
+_NULL_MOVES = ("--", "Z0")
+_RESULTS = dict.fromkeys(("1/2", "½", "½-½"), "1/2-1/2") | {"": "*", "?": "*"}
+# The parts of PGN; the name of a group says what they are. A quotation mark in a tag
+# may lack its backslash. A comment with tags in it has no end.
 _TOKEN = re.compile(
     r"""
-      (?P<space> \s+ | ^%.* | ;.* )
-    | (?P<tag> \[ \s* (?P<name> \w+ ) \s+ "(?P<value> (?:\\.|[^"\\\n])* )" \s* \] )
-    | (?P<comment> \{ [^}]* \} )
+      (?P<space> [\s\x1a]+ | ^%.* | ;.* )
+    | (?P<tag> \[ \s* (?P<name> [\w+\#=:-]+ ) \s+
+          "(?P<value> (?: \\. | [^"\\\n] | "(?![ \t]*\]) )* )" \s* \] )
+    | (?P<comment> \{ (?: [^}\n] | \n (?! \[\w+[ \t]+" ) )*+ \} )
     | (?P<result> 1-0 | 0-1 | 1/2-1/2 | 1/2 | ½-½ | ½ | \* ) (?![\w-])
     | (?P<move>
           [KQRBN♔♕♖♗♘♙♚♛♜♝♞♟]? [a-h]? [1-8]? [-x]? [a-h][1-8] (?: =?[QRBNqrbn] )?
         | [O0]-[O0] (?: -[O0] )? | -- | Z0
-      ) (?! [\w-] )
+      ) (?: (?= e\.p\. ) | (?! [\w-] ) )
     | (?P<sign> \$\d+ | [()] | [!?]{1,2} )
     | (?P<no_move> \d+\.* (?! [\w-] ) | \d+\.+ | \.+ | \+-+ | -+\+ | [+\#=±∓∞⩲⩱□]+
         | (?: e\.p\. | N ) (?! \w ) )
     """,
     re.VERBOSE | re.MULTILINE,
 )
+# A line that is no tag, before the tags of the next game; and more games without tags.
+_NEXT_GAME = re.compile(r'^[ \t]*+[^\[\s].*\n\s*+(?=\[\w+[ \t]+")', re.MULTILINE)
+_MORE = re.compile(r"(?:1-0|0-1|1/2|½|\*)\s+[\w{]")
 # Parts of the tag Termination, by the standard, Lichess and Chess.com.
 _FAULTS = ("time forfeit", "won on time", "rules infraction", "abandoned")
 # An evaluation, wherever a program breaks the line, and what it may hold: a mate, or
@@ -194,144 +200,141 @@ def _step(game: "Chess", states, actions):
     return jax.vmap(game.step)(states, actions)
 
 
-def read_pgn(text: str) -> Iterator[GameText]:
-    """Yields the games of chess of a PGN file, without variations. Of the comments it
-    reads evaluations, such as `[%eval 0.35]` (pawns, as White sees it) and `[%eval
-    #-3]` (a mate), and the arena's about random moves.
+def read_pgn(text: str) -> Iterator[GameText | ValueError]:
+    """Yields the games of chess of a PGN file, without variations, or why one cannot be
+    read. Of the comments it reads evaluations, such as `[%eval 0.35]` (pawns, as White
+    sees it) and `[%eval #-3]` (a mate), and the arena's about random moves.
 
-    Raises:
-        ValueError: python-chess, which reads PGN, is not installed; or a game is of a
-            variant, starts from another position, or it or an evaluation cannot be
-            read.
-    """
-    try:
-        import chess.pgn as reader  # noqa: PLC0415, an extra
-    except ModuleNotFoundError as error:
-        raise ValueError(
-            f"{error.name} is not installed: pip install 'azjax[records]'"
-        ) from None
-
-    logger = logging.getLogger("chess.pgn")  # errors are raised below
-    logger.addFilter(_drop)
-    try:
-        for number, each in enumerate(_games_of(text), 1):
-            yield _game_of(reader.read_game(io.StringIO(each)), f"game {number}")
-    finally:
-        logger.removeFilter(_drop)
-
-
-def _games_of(text: str) -> Iterator[str]:
-    """Yields the text of each game of a file, as python-chess reads all of it.
-
-    python-chess drops what it does not know, such as the `S` of a German `Sf3`, and
-    takes games for one if there is no empty line between them. Here a termination
-    marker ends a game (PGN, section 8.2.6), and so do the tags of the next one. The
-    marker counts if the tag `Result` differs.
-
-    Raises:
-        ValueError: a part of the text is not PGN.
+    A termination marker ends a game (PGN, section 8.2.6), and so do the tags of the
+    next one. The marker counts if the tag `Result` differs. After a text that is not
+    PGN the next game is the one that begins with tags.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     text = text.replace("\ufe0e", "").replace("\ufe0f", "")  # presentation of figurines
     tags: dict[str, str] = {}
-    words: list[str] = []
-    number, place, depth, has_moves = 1, 0, 0, False
-    while place < len(text) or tags or words:
+    moves: list[str] = []
+    comments: list[list[str]] = []  # after each move
+    number, place, line, depth, is_apart = 1, 0, 1, 0, False
+    while place < len(text) or tags or moves or depth:
         found = _TOKEN.match(text, place)
         kind = "end" if place >= len(text) else found and found.lastgroup
         word = found[0] if found else ""
-        ends = kind == "end" or (kind == "tag" and has_moves)
-        ends |= kind == "result" and depth == 0
-        if kind is None or (depth and ends) or (word == ")" and not depth):
-            raise ValueError(f"game {number}: {_problem(text, place, depth)}")
-        if kind == "result" and depth == 0 and word != "*":
-            tags["Result"] = word
+        name = found["name"] if found else None
+        ends = kind == "end" or (kind == "result" and depth == 0)
+        ends |= kind == "tag" and (bool(moves) or (is_apart and name in tags))
+        is_wrong = kind is None or (depth and ends) or (word == ")" and not depth)
+        if is_wrong or len(tags) + len(moves) > MAX_MOVES:
+            later = _NEXT_GAME.search(text, text.rfind("\n", 0, place) + 1)
+            rest = "" if later or not _MORE.search(text, place) else "; so is the rest"
+            problem = f"it has more than {MAX_MOVES:,} moves"
+            if is_wrong:
+                problem = _problem(text[place : place + 20], line, depth)
+            yield ValueError(f"game {number}: {problem}{rest}")
+            next_place = later.end() if later else len(text)
+            word = "" if kind == "tag" else text[place:next_place]
+            ends, kind, depth = True, None, 0
+        elif ends:
+            marker = word if kind == "result" else "*"
+            texts = [" ".join(parts) for parts in comments]
+            yield _game_of(f"game {number}", tags, marker, moves, texts)
         if ends:
-            marks = ("1/2", "½", "½-½")
-            result = tags.get("Result", "*")
-            tags["Result"] = "1/2-1/2" if result in marks else result
-            head = "".join(f'[{name} "{value}"]\n' for name, value in tags.items())
-            yield f"{head}\n{' '.join(words)}\n"
-            tags, words, has_moves, number = {}, [], False, number + 1
+            tags, moves, comments, number, is_apart = {}, [], [], number + 1, False
         if kind == "tag" and found:
-            tags[found["name"]] = found["value"]
-        elif kind == "move":
-            words.append(word.translate(_FIGURINES).replace("0-0", "O-O"))
-            has_moves = True
-        elif kind in ("comment", "sign"):
-            words.append(word)
-        depth += (word == "(") - (word == ")")
+            tags[found["name"]] = re.sub(r'\\(["\\])', r"\1", found["value"])
+            is_apart = False
+        elif kind == "space":
+            is_apart |= word.count("\n") > 1
+        elif kind == "move" and not depth:
+            moves.append(word.translate(_FIGURINES))
+            comments.append([])
+        elif kind == "comment" and moves and not depth:
+            comments[-1].append(word)
+        elif kind == "sign":
+            depth += (word == "(") - (word == ")")
+        line += word.count("\n")
         place += len(word)
 
 
-def _problem(text: str, place: int, depth: int) -> str:
-    """Returns what is wrong with a text that is no PGN from this place on."""
-    line = text.count("\n", 0, place) + 1
-    if text[place : place + 1] == "{":
+def _problem(text: str, line: int, depth: int) -> str:
+    """Returns what is wrong with a text that is no PGN."""
+    if text[:1] == "{":
         return f"the comment that begins in line {line} has no end"
-    if depth or text[place : place + 1] == ")":
+    if depth or text[:1] == ")":
         return f"the parentheses of a variation do not match in line {line}"
-    word = text[place : place + 20].split(maxsplit=1)[0]
     return (
-        f"{word!r} in line {line} is no part of PGN; the pieces are K, Q, R, B and N, "
-        "or figurines"
+        f"{text.split(maxsplit=1)[0]!r} in line {line} is no part of PGN; the pieces "
+        "are K, Q, R, B and N, or figurines"
     )
 
 
-def _drop(_record: logging.LogRecord) -> bool:
-    return False
+def _game_of(
+    place: str,
+    tags: Mapping[str, str],
+    marker: str,
+    moves: Sequence[str],
+    comments: Sequence[str],
+) -> GameText | ValueError:
+    """Returns a game as text.
 
-
-def _game_of(game: Any, place: str) -> GameText:
-    """Returns a game of python-chess as text."""
-    tags = game.headers
-    if game.errors:
-        raise ValueError(f"{place}: {game.errors[0]}")
-    if tags == type(game)().headers and not game.variations:
-        raise ValueError(f"{place} has neither tags nor moves")
-    if tags.get("Variant", "Standard").lower() not in _STANDARD:
-        raise ValueError(f"{place} is of the variant {tags['Variant']!r}, not of chess")
-    if game.board().fen() != notation.FIRST_POSITION:
-        raise ValueError(f"{place} starts from another position: {game.board().fen()}")
-    nodes = list(game.mainline())
+    Args:
+        place: its place in the file.
+        tags: values by name.
+        marker: the termination marker.
+        moves: in Standard Algebraic Notation.
+        comments: after each move, with their braces.
+    """
+    stated, marker = (
+        _RESULTS.get(text, text) for text in (tags.get("Result", "*"), marker)
+    )
+    note = ""
+    if marker != "*" and stated not in ("*", marker):
+        note = f"the tag Result says {stated[:20]}, the moves end with {marker}"
+    start = tags.get("FEN", notation.FIRST_POSITION)
     try:
-        result = result_of(tags.get("Result", "*"))
-        values = tuple(map(_value, nodes))
+        if not tags and not moves:
+            raise ValueError("it has neither tags nor moves")
+        if tags.get("Variant", "Standard").lower() not in _STANDARD:
+            raise ValueError(f"it is of the variant {tags['Variant']!r}, not of chess")
+        if start.split()[:4] != notation.FIRST_POSITION.split()[:4]:
+            raise ValueError(f"it starts from another position: {start[:100]}")
+        result = result_of(stated if marker == "*" else marker)
+        values = tuple(map(_value, range(1, len(moves) + 1), moves, comments))
+        nulls = [number for number, move in enumerate(moves, 1) if move in _NULL_MOVES]
+        if nulls:
+            raise ValueError(
+                f"move {nulls[0]} is a null move, which chess does not have"
+            )
     except ValueError as error:
-        raise ValueError(f"{place}: {error}") from None
+        return ValueError(f"{place}: {error}")
     ending = tags.get("Termination", "").lower()
-    openings = [
-        number for number, node in enumerate(nodes, 1) if ends_opening(node.comment)
-    ]
+    openings = [n for n, comment in enumerate(comments, 1) if ends_opening(comment)]
     return GameText(
         place,
         "chess",
-        (_unescaped(tags.get("White", "?")), _unescaped(tags.get("Black", "?"))),
-        [node.move.uci() for node in nodes],
+        (tags.get("White", "?"), tags.get("Black", "?")),
+        moves,
         result,
         ending if any(fault in ending for fault in _FAULTS) else "",
         max(openings, default=0),
         values if any(value is not None for value in values) else (),
+        note,
     )
 
 
-def _value(node: Any) -> float | None:
+def _value(number: int, move: str, comment: str) -> float | None:
     """Returns the expected result for White of the first evaluation after a move.
-
-    python-chess would ignore what it cannot read, and take centipawns for pawns.
 
     Raises:
         ValueError: an evaluation cannot be read.
     """
     scores = []
-    for text in _EVALUATION.finditer(node.comment):
+    for text in _EVALUATION.finditer(comment):
         found = _MATE_OR_PAWNS.fullmatch("".join(text[1].split()))
         if found is None:
-            dots = "." if node.ply() % 2 else "..."
-            move = f"{(node.ply() + 1) // 2}{dots} {node.san()}"
+            dots = "." if number % 2 else "..."
             raise ValueError(
                 "an evaluation must be like [%eval 0.35], in pawns with a point, or "
-                f"[%eval #-3]: {text[0][:40]!r} after {move}"
+                f"[%eval #-3]: {text[0][:40]!r} after {(number + 1) // 2}{dots} {move}"
             )
         scores.append(found[1])
     if not scores:
@@ -340,12 +343,8 @@ def _value(node: Any) -> float | None:
     if not score.startswith("#"):
         return expected_result(100 * float(score))
     if not score.strip("#+-0"):  # the player to move is mated
-        return -1.0 if node.turn() else 1.0
+        return 1.0 if number % 2 else -1.0
     return -1.0 if "-" in score else 1.0
-
-
-def _unescaped(text: str) -> str:
-    return re.sub(r'\\(["\\])', r"\1", text)
 
 
 PGN = RecordFormat("pgn", r"\[|\d+\.", to_pgn, read_pgn)

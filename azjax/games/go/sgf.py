@@ -2,15 +2,17 @@
 
 import codecs
 import contextlib
+import functools
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
 from azjax.games.game_record import (
+    MAX_MOVES,
     RANDOM_MOVES,
     RESIGNED,
     GameRecord,
@@ -37,20 +39,28 @@ _NAMED_CODECS = {name: name for name in (*_CODECS, "utf-8", "cp1252", "koi8-r")}
 }
 _HEAD_BYTES = 2**16  # in which CA is looked for
 _VALUE = re.compile(r"\[(?:\\.|[^]\\])*\]", re.DOTALL)  # of a property
+# The parts of SGF; and how games begin, where a variation cannot.
+_TOKEN = re.compile(
+    r"\[(?P<value>(?:\\.|[^]\\])*)\]|(?P<name>[A-Za-z]+)|(?P<mark>[();])|\s+", re.DOTALL
+)
+_GAME = re.compile(r"\(\s*;")
+_ROOT = re.compile(r"\(\s*;\s*(?:FF|GM|SZ|CA)\s*\[")
 _FAULTS = {"r": RESIGNED, "t": "time", "f": "forfeit"}  # after B+ or W+
+
+
+Node = dict[str, list[str]]  # the values of properties, as they are written
 
 
 def to_sgf(game: "Go", records: Sequence[GameRecord]) -> str:
     """Returns games of Go as an SGF collection (FF[4], red-bean.com/sgf)."""
     longest = max((len(record.moves) for record in records), default=0)
-    moves = np.full((len(records), longest), -1, np.int32)
-    for row, record in zip(moves, records, strict=True):
+    # Powers of two, so that few programs are compiled.
+    shape = [1 << size.bit_length() for size in (len(records), longest)]
+    moves = np.full(shape, -1, np.int32)
+    for row, record in zip(moves, records, strict=False):
         row[: len(record.moves)] = record.moves
-    margins = np.asarray(_margins(game, jnp.asarray(moves)))
-    return "".join(
-        _tree(game, record, float(margin))
-        for record, margin in zip(records, margins, strict=True)
-    )
+    margins = np.asarray(_margins(game, jnp.asarray(moves))).tolist()
+    return "".join(map(functools.partial(_tree, game), records, margins))
 
 
 def _tree(game: "Go", record: GameRecord, margin: float) -> str:
@@ -112,91 +122,189 @@ def _margins(game: "Go", moves: jax.Array) -> jax.Array:
     return jax.vmap(play)(moves)
 
 
-def read_sgf(text: str) -> Iterator[GameText]:
+def read_sgf(text: str) -> Iterator[GameText | ValueError]:
     """Yields the games of Go of an SGF collection, without variations, and of the
-    comments only the arena's about random moves.
+    comments only the arena's about random moves; or why one cannot be read: it is of
+    another kind, has set-up stones other than a handicap, or is damaged.
+
+    A handicap, of set-up stones or of Black's moves before White's first, is read as
+    moves between which White passes.
 
     Raises:
-        ValueError: sgfmill, which reads SGF, is not installed; or a game is of another
-            kind, has handicap stones, or cannot be read.
+        ValueError: there is no game.
     """
-    try:
-        from sgfmill import sgf, sgf_grammar  # noqa: PLC0415, an extra
-    except ModuleNotFoundError as error:
-        raise ValueError(
-            f"{error.name} is not installed: pip install 'azjax[records]'"
-        ) from None
-    trees = sgf_grammar.parse_sgf_collection(text.encode())
-    for number, tree in enumerate(trees, 1):
+    for number, nodes in enumerate(_main_lines(text), 1):
         try:
-            # The text is decoded already, whatever property CA says.
-            game = sgf.Sgf_game.from_coarse_game_tree(tree, "UTF-8")
-            yield _game_of(game, f"game {number}")
+            if isinstance(nodes, ValueError):
+                raise nodes
+            found = _game_of(nodes, f"game {number}")
         except ValueError as error:
-            raise ValueError(f"game {number}: {error}") from None
+            found = ValueError(f"game {number}: {error}")
+        yield found
 
 
-def _game_of(game: Any, place: str) -> GameText:
-    """Returns a game of sgfmill as text."""
-    root = game.get_root()
-    with _naming(root, "GM"):
-        kind = root.get("GM") if root.has_property("GM") else 1
-    if kind != 1:
-        raise ValueError(f"GM is {kind}, and 1 is Go")
-    with _naming(root, "KM"):
-        komi = game.get_komi()
-    size = game.get_size()
-    if size > len(_COLUMNS):
-        raise ValueError(f"size must be at most {len(_COLUMNS)}: {size}")
-    moves: list[str] = []
-    opening_moves = 0
-    for node in game.get_main_sequence():
-        if node.has_setup_stones():
-            raise ValueError("handicap stones and set-up positions cannot be read")
-        with _naming(node, "B" if node.has_property("B") else "W"):
-            color, point = node.get_move()
-        if color is None:
-            continue
-        if color != "bw"[len(moves) % 2]:
-            raise ValueError(f"move {len(moves) + 1} is of {color.upper()} out of turn")
-        at = "pass" if point is None else f"{_COLUMNS[point[1]]}{point[0] + 1}"
-        moves.append(at)
-        if node.has_property("C") and ends_opening(_text(node, "C")):
-            opening_moves = len(moves)
-    result = _text(root, "RE").strip().lower()
+def _main_lines(text: str) -> Iterator[list[Node] | ValueError]:
+    """Yields the main line of each game, or what is wrong with it; then the next game
+    is one that begins with FF, GM, SZ or CA.
+
+    Raises:
+        ValueError: there is no game.
+    """
+    begin = _GAME.search(text)
+    if begin is None:
+        raise ValueError("it has no game of SGF, which begins with `(;`")
+    while begin:
+        nodes: list[Node] = []
+        place, name, depth, is_main, problem = begin.start(), "", 0, True, ""
+        while (depth or not nodes) and not problem:
+            found = _TOKEN.match(text, place)
+            if text[place : place + 1] == "[" and not found:
+                problem = "a value has no end, so that the rest cannot be read either"
+                place = len(text)
+            elif found is None or (depth and _ROOT.match(text, place)):
+                rest = text[place : place + 20]
+                problem = f"it has no end before {rest!r}" if rest else "it has no end"
+            elif len(nodes) > MAX_MOVES:
+                problem = f"it has more than {MAX_MOVES:,} moves"
+            else:
+                place, mark = found.end(), found["mark"]
+                depth += (mark == "(") - (mark == ")")
+                is_main &= mark != ")"
+                if mark == ";" and is_main:
+                    nodes.append({})
+                elif found["name"]:
+                    name = re.sub("[a-z]", "", found["name"])  # as in `White[aa]`
+                elif found["value"] is not None and is_main and nodes:
+                    nodes[-1].setdefault(name, []).append(found["value"])
+        begin = (_ROOT if problem else _GAME).search(text, place)
+        if re.search(r"[][)]", text[place : begin.start() if begin else None]):
+            problem = problem or "there are moves or properties after its end"
+        yield ValueError(problem) if problem else nodes
+
+
+def _game_of(nodes: Sequence[Node], place: str) -> GameText:
+    """Returns a game as text.
+
+    Raises:
+        ValueError: it cannot be read.
+    """
+    root = nodes[0]
+    kind, size = _text(root, "GM", "1"), _text(root, "SZ", "19")
+    if kind != "1":
+        raise ValueError(f"GM is {kind[:40]!r}, and 1 is Go")
+    is_square = re.fullmatch(r"(\d{1,2})(?::\1)?", size)
+    if not is_square or not int(is_square[1]) <= len(_COLUMNS):
+        raise ValueError(f"size must be at most {len(_COLUMNS)}: {size[:40]!r}")
+    lines = int(is_square[1])
+    colors: list[str] = []
+    points: list[str] = []
+    num_stones = opening = 0
+    for node in nodes:
+        for name, values in node.items():
+            if name in ("AB", "AW", "AE") and "".join(values).strip():
+                if name != "AB" or len(points) > num_stones:
+                    raise ValueError(f"{name} sets up stones other than a handicap")
+                num_stones += len(values)
+                colors += ["B"] * len(values)
+                points += [_point_text(name, value, lines) for value in values]
+            elif name in ("B", "W"):
+                colors.append(name)
+                points.append(_point_text(name, _text(node, name), lines) or "pass")
+        if ends_opening(" ".join(node.get("C", []))):
+            opening = len(points)
+    handicap = colors.index("W") if "W" in colors else num_stones
+    stated = _text(root, "HA")
+    if stated.isdecimal() and 1 < int(stated[:4]) != handicap:
+        raise ValueError(
+            f"HA is {stated[:4]}, and Black has {handicap} stones before White's move"
+        )
+    if handicap > 1:
+        opening = max(opening, handicap)
+    moves, opening_moves = _in_turn(colors, points, handicap, opening)
+    result = _text(root, "RE").lower()
     return GameText(
         place,
-        f"go:size={size},komi={komi:g}",
-        (_text(root, "PB"), _text(root, "PW")),
+        f"go:size={lines},komi={_komi(root):g}",
+        (_text(root, "PB") or "?", _text(root, "PW") or "?"),
         moves,
         _result(result),
-        _FAULTS.get(result[2:3], ""),
+        _FAULTS.get(result.partition("+")[2][:1], ""),
         opening_moves,
     )
 
 
-def _text(node: Any, name: str) -> str:
-    """Returns the text of a property, `?` if it is missing or empty."""
-    with _naming(node, name):
-        return (node.get(name) if node.has_property(name) else "") or "?"
+def _in_turn(
+    colors: Sequence[str], points: Sequence[str], handicap: int, opening: int
+) -> tuple[list[str], int]:
+    """Returns the moves with White's passes between the first `handicap` of Black's,
+    and how many of them are the first `opening` moves.
+
+    Raises:
+        ValueError: a move is out of turn.
+    """
+    moves: list[str] = []
+    opening_moves = 0
+    for number, (color, point) in enumerate(zip(colors, points, strict=True), 1):
+        if 1 < number <= handicap:
+            moves.append("pass")
+        if color != "BW"[len(moves) % 2]:
+            raise ValueError(f"move {number} is of {color} out of turn")
+        moves.append(point)
+        if number == opening:
+            opening_moves = len(moves)
+    return moves, opening_moves
 
 
-@contextlib.contextmanager
-def _naming(node: Any, name: str) -> Iterator[None]:
-    """A context in which sgfmill's errors, which may be empty, get the property."""
+def _text(node: Node, name: str, default: str = "") -> str:
+    """Returns the text of a property that has one value.
+
+    Raises:
+        ValueError: it has several.
+    """
+    values = node.get(name, [default])
+    if len(values) > 1:
+        raise _unreadable(name, *values[:2])
+    return re.sub(r"\\(.)", r"\1", re.sub(r"\\\r?\n", "", values[0])).strip()
+
+
+def _unreadable(name: str, *values: str) -> ValueError:
+    shown = " and ".join(repr(value[:40]) for value in values)
+    return ValueError(f"property {name} cannot be read: {shown}")
+
+
+def _point_text(name: str, value: str, lines: int) -> str:
+    """Returns a point in the notation of the game, an empty text for a pass."""
+    letters = _LETTERS[:lines]
+    value = value.strip()
+    if name != "AB" and value in ("", "tt"):
+        return ""
+    if len(value) != 2 or not set(value) <= set(letters):
+        raise _unreadable(name, value)
+    return f"{_COLUMNS[letters.index(value[0])]}{lines - letters.index(value[1])}"
+
+
+def _komi(root: Node) -> float:
+    """Returns the komi in points.
+
+    Fox writes hundredths, of 6.5 points or of the 3.75 stones of Chinese rules, which
+    are 7.5 points.
+    """
+    text = _text(root, "KM") or "0"
     try:
-        yield
+        komi = float(text.replace(",", "."))
     except ValueError:
-        values = (value.decode()[:40] for value in node.get_raw_list(name)[:2])
-        shown = " and ".join(map(repr, values))
-        raise ValueError(f"property {name} cannot be read: {shown}") from None
+        raise _unreadable("KM", text) from None
+    are_hundredths = komi >= (50 if "foxwq" in "".join(root.get("AP", [])) else 200)
+    if are_hundredths:
+        komi /= 100
+    is_of_stones = komi % 0.5 == 0.25 or (are_hundredths and 2.5 < komi < 4)
+    return 2 * komi if is_of_stones else komi
 
 
 def _result(text: str) -> int | None:
     """Returns the result that a value of the property RE in lower case stands for."""
-    if text in ("0", "draw", "jigo"):
-        return 0
-    return {"b+": 1, "w+": -1}.get(text[:2])
+    results = {"b": 1, "w": -1, "black": 1, "white": -1, "draw": 0, "jigo": 0, "0": 0}
+    return results.get(text.partition("+")[0])
 
 
 def decode_sgf(content: bytes) -> str:
