@@ -9,13 +9,15 @@ from typing import Any, NamedTuple, TypeAlias, TypeVar
 import jax
 
 from azjax import games
-from azjax.checks import check_seed, printable
+from azjax.checks import check_int, check_seed, printable
 from azjax.networks import Network, NetworkConfig, Parts, Variables, init_network
+from azjax.players.edges import num_edges
 from azjax.players.schema import migrate
 from azjax.records import record_from_json
 from azjax.search import SearchConfig
 
 MAX_MESSAGE = 500  # characters
+MAX_REUSED_EDGES = 2**24  # of a tree that is kept; each takes about 100 bytes
 
 S = TypeVar("S")
 V = TypeVar("V")
@@ -53,10 +55,14 @@ def read_settings(config: Any, source: Source) -> SavedSettings:
     with reading_settings(source):
         config = migrate(config)
         check_seed("seed", config["seed"])
+        game = games.make(config["game"], **config["options"])
+        search = SearchConfig.from_json(config["search"], "search.")
+        most = MAX_REUSED_EDGES // num_edges(game)
+        check_int("search.tree_reuse_nodes", search.tree_reuse_nodes, 0, most)
         return SavedSettings(
-            game=games.make(config["game"], **config["options"]),
+            game=game,
             network=record_from_json(NetworkConfig, config["network"], "network."),
-            search=SearchConfig.from_json(config["search"], "search."),
+            search=search,
             seed=config["seed"],
             has_own_parts=bool(config.get("has_own_parts", False)),
         )

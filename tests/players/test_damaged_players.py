@@ -112,6 +112,10 @@ SETTINGS = [
         {"network": {"trunk": LARGE}},
         rf"takes \d+ bytes; at most {MAX_WEIGHT_BYTES} are",
     ),
+    (
+        {"search": {"algorithm": "gumbel", "tree_reuse_nodes": 10**7}},
+        "search.tree_reuse_nodes must be an int from 0 to 1864135: 10000000",
+    ),
     ({"search": {"algorithm": "gumbel", "temperature": 5}}, "search.temperature"),
     *(
         ({"seed": seed}, "seed must be an int from 0")
