@@ -213,6 +213,7 @@ def test_resignation_and_random_moves_are_comments():
             ["e4 e5", "d4 d5"],
         ),
         ("1. e4 e5 1-0 {won} 1. d4 0-1 {lost}", ["e4 e5", "d4"]),
+        ("1. e4 e5\n1. d4 1... d5", ["e4 e5", "d4 d5"]),
         ('[White "A"]\n\n[White "C"]\n\n1. d4 *', ["", "d4"]),
         ('[Event "The "Big" Open"] [Round "1"]\n\n1. e4 *\n\x1a', ["e4"]),
         (

@@ -66,6 +66,7 @@ def test_margins_are_those_of_the_final_positions():
         ("cp932", "CA[Shift_JIS]", "表"),
         ("big5", "CA[Big5]", "功"),
         ("gb18030", "CA[gb2312]", "表"),
+        ("gb18030", "", "野狐"),
         ("latin-1", "", "André"),  # é and the bracket are a character of Shift_JIS
         ("utf-8", "", "表"),
         ("utf-16", "", "表"),

@@ -205,9 +205,9 @@ def read_pgn(text: str) -> Iterator[GameText | ValueError]:
     read. Of the comments it reads evaluations, such as `[%eval 0.35]` (pawns, as White
     sees it) and `[%eval #-3]` (a mate), and the arena's about random moves.
 
-    A termination marker ends a game (PGN, section 8.2.6), and so do the tags of the
-    next one. The marker counts if the tag `Result` differs. After a text that is not
-    PGN the next game is the one that begins with tags.
+    A termination marker ends a game (PGN, section 8.2.6), and so do the tags or the
+    number 1 of the next one. The marker counts if the tag `Result` differs. After a
+    text that is not PGN the next game is the one that begins with tags.
     """
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     text = text.replace("\ufe0e", "").replace("\ufe0f", "")  # presentation of figurines
@@ -222,6 +222,7 @@ def read_pgn(text: str) -> Iterator[GameText | ValueError]:
         name = found["name"] if found else None
         ends = kind == "end" or (kind == "result" and depth == 0)
         ends |= kind == "tag" and (bool(moves) or (is_apart and name in tags))
+        ends |= word == "1." and bool(moves) and depth == 0
         is_wrong = kind is None or (depth and ends) or (word == ")" and not depth)
         if is_wrong or len(tags) + len(moves) > MAX_MOVES:
             later = _NEXT_GAME.search(text, text.rfind("\n", 0, place) + 1)

@@ -38,6 +38,7 @@ _NAMED_CODECS = {name: name for name in (*_CODECS, "utf-8", "cp1252", "koi8-r")}
     "euc_kr": "cp949",
 }
 _HEAD_BYTES = 2**16  # in which CA is looked for
+_KATAKANA = re.compile("[｡-ﾟ]")
 _VALUE = re.compile(r"\[(?:\\.|[^]\\])*\]", re.DOTALL)  # of a property
 # The parts of SGF; and how games begin, where a variation cannot.
 _TOKEN = re.compile(
@@ -335,7 +336,11 @@ def decode_sgf(content: bytes) -> str:
     for name in (_CODECS[-1], *_CODECS) if are_alone else _CODECS:
         with contextlib.suppress(UnicodeDecodeError):
             texts.append(content.decode(name))
-    return max(texts, key=lambda text: sum(1 for _ in _VALUE.finditer(text)))
+    # Chinese text read as Japanese has many katakana of half width.
+    return max(
+        texts,
+        key=lambda text: (len(_VALUE.findall(text)), -len(_KATAKANA.findall(text))),
+    )
 
 
 SGF = RecordFormat("sgf", r"\(", to_sgf, read_sgf, decode_sgf)
