@@ -16,7 +16,7 @@ from azjax.play.opponents import default_opponent
 from azjax.play.uci import Engine
 from azjax.players.uci import check_is_chess
 
-QUIT_SECONDS = 2.0
+QUIT_SECONDS = 0.5
 
 
 def uci_command(

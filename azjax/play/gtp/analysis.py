@@ -63,8 +63,8 @@ def lz_line(game: Game, state: State, decision: MoveDecision, max_moves: int) ->
     """Returns a decision in the format of `lz-analyze`."""
     return " ".join(
         f"info move {to_vertex(game, state, move.action)} visits {move.visits} "
-        f"winrate {_of_ten_thousand(_win_rate(move))} "
-        f"prior {_of_ten_thousand(move.prior)} "
+        f"winrate {round(10_000 * _win_rate(move))} "
+        f"prior {round(10_000 * move.prior)} "
         f"order {order} pv {_line(game, state, move)}"
         for order, move in enumerate(analyzed_moves(decision)[:max_moves])
     )
@@ -96,10 +96,6 @@ def repeated(decide: Callable[[], MoveDecision]) -> Iterator[MoveDecision]:
 
 def _win_rate(move: AnalyzedMove) -> float:
     return min(max((1 + move.value) / 2, 0.0), 1.0)
-
-
-def _of_ten_thousand(fraction: float) -> int:
-    return round(10_000 * fraction)
 
 
 def _line(game: Game, state: State, move: AnalyzedMove) -> str:

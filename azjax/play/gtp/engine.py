@@ -15,9 +15,9 @@ for one, is refused, and the game is unchanged. Every komi is accepted: results 
 scores are counted with it, also in searches, but a network knows only its own, as a
 message on the standard error says. Games without a komi ignore it.
 
-Time: time settings are accepted and ignored; the player's simulations determine the
-duration of a move. The first answer takes longer because the player is compiled; a
-message on the standard error says so.
+Time: all time settings are ignored; the player's simulations determine the duration of
+a move. The first answer takes longer because the player is compiled; a message on the
+standard error says so.
 """
 
 import dataclasses
@@ -40,15 +40,12 @@ from azjax.play.gtp.history import History, Position, with_komi, with_size
 from azjax.play.gtp.protocol import (
     COLORS,
     SYNTAX_ERROR,
+    Arguments,
     CommandError,
     Inbox,
-    color,
     failure,
     parse,
-    real,
     success,
-    whole,
-    word,
 )
 from azjax.play.root_moves import RestrictedGame, restricted
 from azjax.players import (
@@ -66,7 +63,6 @@ DEFAULT_INTERVAL = 100  # 1/100 s
 MIN_HANDICAP = 2  # stones
 MAX_FILE_BYTES = 10**6
 AREA_RULES = ("chinese", "aga", "new_zealand")
-TIME_SYSTEMS = ("none", "absolute", "byoyomi", "canadian")
 
 Writer = Callable[[Game, State, MoveDecision, int], str]
 
@@ -102,25 +98,23 @@ class Engine:
         self._is_compiled = isinstance(self._player, ExternalPlayer)
         self._session: PlayerSession | None = None
         self._history = History(game)
-        self._commands: dict[str, Callable[[list[str]], str | Report]] = {
+        self._commands: dict[str, Callable[[Arguments], str | Report | None]] = {
             "protocol_version": lambda words: "2",
             "name": lambda words: "azjax",
             "version": lambda words: azjax.__version__,
-            "known_command": lambda words: str(
-                word(words, 0) in self._commands
-            ).lower(),
+            "known_command": lambda words: str(words.word(0) in self._commands).lower(),
             "list_commands": lambda words: "\n".join(self._commands),
-            "quit": lambda words: "",
+            "quit": lambda words: None,
             "boardsize": self._boardsize,
             "clear_board": lambda words: self._new_game(History(self._game)),
             "komi": self._komi,
-            "play": self._play,
-            "genmove": self._genmove,
+            "play": lambda words: self._history.play(words.color(0), words.word(1)),
+            "genmove": lambda words: self._played(self._history.turn(words.color(0))),
             "reg_genmove": self._reg_genmove,
             "undo": lambda words: self._history.undo(),
-            "time_settings": self._time_settings,
-            "time_left": self._time_left,
-            "kgs-time_settings": self._kgs_time_settings,
+            "time_settings": lambda words: None,
+            "time_left": lambda words: None,
+            "kgs-time_settings": lambda words: None,
             "showboard": lambda words: f"\n{self._history.to_text()}",
             "final_score": lambda words: score_text(self._history.score()),
         }
@@ -135,8 +129,10 @@ class Engine:
             self._commands |= {"loadsgf": self._loadsgf, "printsgf": self._printsgf}
         if game.max_handicap is not None:
             self._commands |= {
-                "fixed_handicap": self._fixed_handicap,
-                "place_free_handicap": self._place_free_handicap,
+                "fixed_handicap": lambda words: self._set_handicap(words.whole(0)),
+                "place_free_handicap": lambda words: self._set_handicap(
+                    min(words.whole(0), self._game.max_handicap or 0)
+                ),
                 "set_free_handicap": self._set_free_handicap,
                 "final_status_list": self._final_status_list,
                 "kgs-rules": self._kgs_rules,
@@ -144,18 +140,14 @@ class Engine:
             }
 
     def execute(self, name: str, words: list[str]) -> str | Report:
-        """Executes a command; returns the response.
-
-        Args:
-            name: the command.
-            words: its arguments; excess arguments are ignored.
+        """Executes a command and returns the response; ignores excess arguments.
 
         Raises:
             CommandError: the command failed; the position is unchanged.
         """
         if name not in self._commands:
             raise CommandError("unknown command")
-        return self._commands[name](words)
+        return self._commands[name](Arguments(words)) or ""
 
     def close(self) -> None:
         """Closes the player's session."""
@@ -163,57 +155,33 @@ class Engine:
             self._session.close()
             self._session = None
 
-    def _boardsize(self, words: list[str]) -> str:
-        size = whole(words, 0)
+    def _boardsize(self, words: Arguments) -> None:
+        size = words.whole(0)
         try:
             self._change_game(with_size(self._game, size))
         except ValueError as error:
             _note(str(error))
             raise CommandError("unacceptable size") from error
-        return self._new_game(History(self._game))
+        self._new_game(History(self._game))
 
-    def _komi(self, words: list[str]) -> str:
-        self._change_game(with_komi(self._game, real(words, 0)))
-        self._history.change_rules(self._game)
-        return ""
+    def _komi(self, words: Arguments) -> None:
+        self._change_game(with_komi(self._game, words.real(0)))
+        self._history.game = self._game.without_move_limit()
 
-    def _play(self, words: list[str]) -> str:
-        self._history.play(color(words, 0), word(words, 1))
-        return ""
+    def _cleanup_move(self, words: Arguments) -> str:
+        position, allowed = self._history.turn(words.color(0)), None
+        if not isinstance(self._player, ExternalPlayer):
+            allowed = self._history.cleanup_moves(position)
+        return self._played(position, allowed)
 
-    def _genmove(self, words: list[str]) -> str:
-        return self._play_decision(self._history.turn(color(words, 0)))
-
-    def _cleanup_move(self, words: list[str]) -> str:
-        position = self._history.turn(color(words, 0))
-        if isinstance(self._player, ExternalPlayer):
-            return self._play_decision(position)
-        return self._play_decision(position, self._history.cleanup_moves(position))
-
-    def _reg_genmove(self, words: list[str]) -> str:
-        position = self._history.turn(color(words, 0))
+    def _reg_genmove(self, words: Arguments) -> str:
+        position = self._history.turn(words.color(0))
         try:
             return self._vertex(position, self._decide(position))
         except ResignError:
             return RESIGN
 
-    def _time_settings(self, words: list[str]) -> str:
-        for place in range(3):
-            whole(words, place)
-        return ""
-
-    def _time_left(self, words: list[str]) -> str:
-        color(words, 0)
-        for place in (1, 2):
-            whole(words, place)
-        return ""
-
-    def _kgs_time_settings(self, words: list[str]) -> str:
-        if word(words, 0) not in TIME_SYSTEMS:
-            raise CommandError(SYNTAX_ERROR)
-        return ""
-
-    def _analyze(self, write: Writer, words: list[str]) -> Report:
+    def _analyze(self, write: Writer, words: Arguments) -> Report:
         position, allowed, interval, most = self._analysis_arguments(words)
         decisions = analysis.repeated(lambda: self._decide(position, allowed))
         try:
@@ -226,7 +194,7 @@ class Engine:
         )
         return Report(interval / 100, lines)
 
-    def _analyzed_move(self, write: Writer, words: list[str]) -> str:
+    def _analyzed_move(self, write: Writer, words: Arguments) -> str:
         position, allowed, _, most = self._analysis_arguments(words)
         try:
             decision = self._decide(position, allowed)
@@ -236,8 +204,11 @@ class Engine:
         self._history.add(position, decision.action)
         return f"\n{line}\nplay {self._vertex(position, decision)}"
 
-    def _loadsgf(self, words: list[str]) -> str:
-        path, end = word(words, 0), whole(words, 1) if words[1:] else None
+    def _loadsgf(self, words: Arguments) -> None:
+        path, end = (
+            words.word(0),
+            words.whole(1) if words[1:] else None,
+        )
         try:
             file = os.stat(path)
             if not stat.S_ISREG(file.st_mode) or file.st_size > MAX_FILE_BYTES:
@@ -253,20 +224,13 @@ class Engine:
             self._change_game(game)
         except (OSError, ValueError) as error:
             raise CommandError(f"cannot load file: {error}") from error
-        return self._new_game(history)
+        self._new_game(history)
 
-    def _printsgf(self, words: list[str]) -> str:
+    def _printsgf(self, words: Arguments) -> str:
         if words:
             raise CommandError("no file is written: without a name the answer has it")
         game = self._history.game
         return game.record_format.write(game, [self._history.record()])
-
-    def _fixed_handicap(self, words: list[str]) -> str:
-        return self._set_handicap(whole(words, 0))
-
-    def _place_free_handicap(self, words: list[str]) -> str:
-        most = self._game.max_handicap or 0
-        return self._set_handicap(min(whole(words, 0), most))
 
     def _set_handicap(self, num_stones: int) -> str:
         try:
@@ -276,31 +240,27 @@ class Engine:
         self._history.set_stones(points)
         return " ".join(points).upper()
 
-    def _set_free_handicap(self, words: list[str]) -> str:
+    def _set_free_handicap(self, words: Arguments) -> None:
         points = {vertex.lower() for vertex in words}
         if len(points) < max(MIN_HANDICAP, len(words)) or PASS in points:
             raise CommandError("bad vertex list")
         self._history.set_stones(words)
-        return ""
 
-    def _final_status_list(self, words: list[str]) -> str:
-        status = word(words, 0)
+    def _final_status_list(self, words: Arguments) -> str:
+        status = words.word(0)
         if status not in ("alive", "dead", "seki"):
             raise CommandError(SYNTAX_ERROR)
-        if status != "alive":
-            return ""
-        return "\n".join(" ".join(self._history.stones(player)) for player in range(2))
+        colors = range(2) if status == "alive" else ()
+        return "\n".join(" ".join(self._history.stones(player)) for player in colors)
 
-    def _kgs_rules(self, words: list[str]) -> str:
-        if word(words, 0).lower() not in AREA_RULES:
+    def _kgs_rules(self, words: Arguments) -> None:
+        if words.word(0).lower() not in AREA_RULES:
             raise CommandError(f"the rules must be one of {', '.join(AREA_RULES)}")
-        return ""
 
-    def _new_game(self, history: History) -> str:
+    def _new_game(self, history: History) -> None:
         self.close()
         self._num_games += 1
         self._history = history
-        return ""
 
     def _change_game(self, game: Game) -> None:
         """Loads the player for a game with another size or komi.
@@ -312,14 +272,14 @@ class Engine:
             return
         try:
             player = self._load(game)
-        except ValueError as error:
+        except ValueError:
             known = with_komi(game, self._known_komi)
             if known == game:
                 raise
             player: Any = self._load(known)
             if not isinstance(player, ExternalPlayer):
                 player = dataclasses.replace(player, game=game)
-            _note(f"{error}: results count with this komi, its network knows its own")
+            _note(f"results count with {game}, but the network was trained for {known}")
         self.close()
         self._game, self._player = game, player
         self._is_compiled = isinstance(player, ExternalPlayer)
@@ -352,9 +312,7 @@ class Engine:
         except (ForfeitError, ValueError) as error:
             raise CommandError(str(error)) from error
 
-    def _play_decision(
-        self, position: Position, allowed: np.ndarray | None = None
-    ) -> str:
+    def _played(self, position: Position, allowed: np.ndarray | None = None) -> str:
         """Plays the player's decision; returns its vertex."""
         try:
             decision = self._decide(position, allowed)
@@ -367,50 +325,43 @@ class Engine:
         return to_vertex(self._history.game, position.state, decision.action)
 
     def _analysis_arguments(
-        self, words: list[str]
+        self, words: Arguments
     ) -> tuple[Position, np.ndarray | None, int, int]:
         """Returns the position, `[A]` bool, the moves to choose from, or None for all,
         the interval in 1/100 s and the number of moves."""
-        rest, player = list(words), self._history.position.player
+        rest, player = Arguments(words), self._history.position.player
         if rest and rest[0].lower() in COLORS:
-            player = color([rest.pop(0)], 0)
+            player = rest.color(0)
+            del rest[0]
         position = self._history.turn(player)
         if rest and rest[0].isdecimal():
             rest.insert(0, "interval")
-        settings: dict[str, str] = {}
+        numbers = {"interval": DEFAULT_INTERVAL, "maxmoves": analysis.MAX_MOVES}
         named: dict[str, set[int]] = {}
         while rest:
-            name = rest.pop(0)
-            if name not in ("avoid", "allow"):  # others only add information
-                settings[name] = word(rest, 0)
-                del rest[0]
-                continue
-            # They hold for the first move, however many the number says.
-            of, vertices, _ = color(rest, 0), word(rest, 1), whole(rest, 2)
-            if of == player:
-                found = self._history.actions(position, vertices.split(","))
-                named[name] = named.get(name, set()) | found
-            del rest[:3]
+            name, value = rest[0], rest.word(1)
+            if name in ("avoid", "allow"):
+                # It holds for the first move, however many its number says.
+                of, vertices, _ = rest.color(1), rest.word(2), rest.whole(3)
+                if of == player:
+                    found = self._history.actions(position, vertices.split(","))
+                    named[name] = named.get(name, set()) | found
+                del rest[2:4]
+            elif name in numbers:
+                numbers[name] = max(1, Arguments([value]).whole(0))
+            del rest[:2]  # other settings only add information
         legal = {*legal_actions(self._history.game, position.state)}
         chosen = legal & named.get("allow", legal) - named.get("avoid", set())
         if not chosen:
             raise CommandError("no legal move is left")
-        return (
-            position,
-            np.isin(np.arange(self._game.num_actions), [*chosen]) if named else None,
-            max(1, whole([settings.get("interval", str(DEFAULT_INTERVAL))], 0)),
-            max(1, whole([settings.get("maxmoves", str(analysis.MAX_MOVES))], 0)),
-        )
+        every = np.arange(self._game.num_actions)
+        allowed = np.isin(every, [*chosen]) if named else None
+        return position, allowed, numbers["interval"], numbers["maxmoves"]
 
 
 def serve(engine: Engine, inbox: Inbox, write: Callable[[str], object]) -> None:
-    """Answers commands until `quit` or the end of the input.
-
-    Args:
-        engine: executes the commands.
-        inbox: their lines.
-        write: sends text without buffering.
-    """
+    """Answers commands until `quit` or the end of the input; `write` sends text
+    without buffering."""
     while (line := inbox.get()) is not None:
         command = parse(line)
         if command is None:

@@ -34,7 +34,7 @@ class Position(NamedTuple):
 class History:
     """The positions of one game.
 
-    game: its rules.
+    game: its rules, which others with the same states may replace.
     """
 
     def __init__(self, game: Game):
@@ -47,15 +47,11 @@ class History:
         """The current position."""
         return self._positions[-1]
 
-    def change_rules(self, game: Game) -> None:
-        """Replaces the rules by others with the same states."""
-        self.game = game.without_move_limit()
-
     def add(self, position: Position, action: int) -> None:
         """Appends the position after a legal action in a result of `turn`."""
         self._positions.append(self._next(position, action))
 
-    def undo(self) -> str:
+    def undo(self) -> None:
         """Removes the last position.
 
         Raises:
@@ -64,7 +60,6 @@ class History:
         if len(self._positions) == 1:
             raise CommandError("cannot undo")
         self._positions.pop()
-        return ""
 
     def turn(self, player: int) -> Position:
         """Returns the position with this player to move, after a pass if necessary.

@@ -6,7 +6,7 @@ Follows the Go Text Protocol, version 2, draft 2, by Gunnar Farnebäck (2002).
 import math
 import queue
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from typing import NamedTuple
 
 from azjax.checks import printable
@@ -49,38 +49,39 @@ def parse(line: bytes) -> Command | None:
     return Command(command_id, name, words)
 
 
-def word(words: Sequence[str], place: int) -> str:
-    """Returns an argument; raises a `CommandError` if it is missing."""
-    if place >= len(words):
-        raise CommandError(SYNTAX_ERROR)
-    return words[place]
+class Arguments(list[str]):
+    """The arguments of a command; each method raises a `CommandError` if the one at its
+    place is missing or is something else."""
 
+    def word(self, place: int) -> str:
+        """Returns an argument."""
+        if place >= len(self):
+            raise CommandError(SYNTAX_ERROR)
+        return self[place]
 
-def color(words: Sequence[str], place: int) -> int:
-    """Returns the player of a color; raises a `CommandError` if there is none."""
-    player = COLORS.get(word(words, place).lower())
-    if player is None:
-        raise CommandError(SYNTAX_ERROR)
-    return player
+    def color(self, place: int) -> int:
+        """Returns the player of a color."""
+        player = COLORS.get(self.word(place).lower())
+        if player is None:
+            raise CommandError(SYNTAX_ERROR)
+        return player
 
+    def whole(self, place: int) -> int:
+        """Returns a non-negative integer."""
+        digits = self.word(place)
+        if not digits.isdecimal() or len(digits) > MAX_DIGITS:
+            raise CommandError(SYNTAX_ERROR)
+        return int(digits)
 
-def whole(words: Sequence[str], place: int) -> int:
-    """Returns a non-negative integer; raises a `CommandError` if there is none."""
-    digits = word(words, place)
-    if not digits.isdecimal() or len(digits) > MAX_DIGITS:
-        raise CommandError(SYNTAX_ERROR)
-    return int(digits)
-
-
-def real(words: Sequence[str], place: int) -> float:
-    """Returns a finite number; raises a `CommandError` if there is none."""
-    try:
-        value = float(word(words, place))
-    except ValueError:
-        value = math.nan
-    if not math.isfinite(value):
-        raise CommandError(SYNTAX_ERROR)
-    return value
+    def real(self, place: int) -> float:
+        """Returns a finite number."""
+        try:
+            value = float(self.word(place))
+        except ValueError:
+            value = math.nan
+        if not math.isfinite(value):
+            raise CommandError(SYNTAX_ERROR)
+        return value
 
 
 def success(command_id: str, text: str) -> str:

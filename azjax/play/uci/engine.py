@@ -19,10 +19,9 @@ import azjax
 from azjax.games.chess import Chess, State
 from azjax.games.chess.notation import FIRST_POSITION
 from azjax.games.host import first_state
-from azjax.play.uci.limits import Clock, Limits, parse_go, search_moves
 from azjax.play.uci.position import PositionReader, read_generously
 from azjax.play.uci.report import Progress, info_lines, variations
-from azjax.play.uci.searcher import Searcher
+from azjax.play.uci.searcher import Clock, Limits, Searcher, parse_go, search_moves
 from azjax.players import AlphaZeroPlayer, Player
 from azjax.players.uci_options import UciOption, setoption
 
@@ -66,7 +65,9 @@ class Engine:
         self._num_variations, self._simulations = 1, most
         self._commands: dict[str, Callable[[list[str]], object]] = {
             "uci": self._uci,
-            "isready": self._isready,
+            "isready": lambda words: self._is_compiled.add_done_callback(
+                lambda _: self._send("readyok")
+            ),
             "setoption": self._setoption,
             "ucinewgame": lambda words: None,
             "position": self._position,
@@ -144,10 +145,6 @@ class Engine:
             lines.append(line)
         self._send(*lines, "uciok")
 
-    def _isready(self, words: list[str]) -> None:
-        del words
-        self._is_compiled.add_done_callback(lambda _: self._send("readyok"))
-
     def _setoption(self, words: list[str]) -> None:
         place = words.index("value") if "value" in words else len(words)
         name, value = " ".join(words[1:place]), " ".join(words[place + 1 :])
@@ -182,9 +179,22 @@ class Engine:
         state, allowed = self._state, self._allowed(self._state, search_moves(words))
         clock = self._clock = Clock(parse_go(words, int(state.current_player)))
         simulations, most = self._simulations, self._num_variations
-        self._last = self._submit(
-            lambda: self._search(state, allowed, clock, simulations, most)
-        )
+        moves: list[str] = []  # of the best line so far
+
+        def report(progress: Progress) -> None:
+            lines = variations(
+                self._game, state, progress.decision, most, is_solved=self._is_solved
+            )
+            moves[:] = lines[0].moves
+            self._send(*info_lines(progress, lines))
+
+        def search() -> None:
+            self._searcher.search(state, clock, simulations, report, allowed)
+            clock.wait()
+            ponder = f" ponder {moves[1]}" if len(moves) > 1 else ""
+            self._send(f"bestmove {moves[0]}{ponder}")
+
+        self._last = self._submit(search)
 
     def _allowed(self, state: State, moves: list[str]) -> np.ndarray | None:
         """Returns `[A]` bool, the legal ones of some moves; None if there are none."""
@@ -197,26 +207,3 @@ class Engine:
         if illegal:
             self._note(f"searchmoves has no legal moves in: {' '.join(illegal)}")
         return allowed if allowed.any() else None
-
-    def _search(
-        self,
-        state: State,
-        allowed: np.ndarray | None,
-        clock: Clock,
-        simulations: int,
-        most: int,
-    ) -> None:
-        """Searches, and sends the results (in the background thread)."""
-        moves: list[str] = []
-
-        def report(progress: Progress) -> None:
-            lines = variations(
-                self._game, state, progress.decision, most, is_solved=self._is_solved
-            )
-            moves[:] = lines[0].moves
-            self._send(*info_lines(progress, lines))
-
-        self._searcher.search(state, clock, simulations, report, allowed)
-        clock.wait()
-        ponder = f" ponder {moves[1]}" if len(moves) > 1 else ""
-        self._send(f"bestmove {moves[0]}{ponder}")

@@ -1,7 +1,11 @@
-"""Searches of a player in slices, which limits can end early."""
+"""Searches of a player in slices, which the limits of the command `go` end early."""
 
+import itertools
+import re
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -10,12 +14,143 @@ from azjax.games import Game, State
 from azjax.games.host import first_state
 from azjax.play.incremental_search import Batch, IncrementalSearch, SlicePlan
 from azjax.play.root_moves import RestrictedGame, RestrictedState, restricted
-from azjax.play.uci.limits import Clock, Limits
 from azjax.play.uci.report import Progress
 from azjax.players import AlphaZeroPlayer, MCTSPlayer, MoveDecision, Player
 from azjax.search import GumbelConfig
 
 NUM_SLICES = 32  # of a search with the player's simulations
+EXPECTED_MOVES = 30  # moves that the rest of the clock must suffice for
+INCREMENT_SHARE = 0.75
+MAX_SHARE = 0.8  # of the clock, for one move
+MIN_SECONDS = 0.01
+_NUMBERS = ("wtime", "btime", "winc", "binc", "movestogo", "depth", "nodes", "movetime")
+_WORDS = {*_NUMBERS, "searchmoves", "ponder", "infinite", "mate"}
+
+
+class Limits(NamedTuple):
+    """When a search ends: at the first of its limits.
+
+    nodes: simulations, at least 1; None without a limit.
+    depth: moves of the principal variation; None without a limit.
+    seconds: duration; None without a limit.
+    is_infinite: whether only `stop` ends it.
+    is_ponder: whether `seconds` count from `ponderhit`.
+    """
+
+    nodes: int | None = None
+    depth: int | None = None
+    seconds: float | None = None
+    is_infinite: bool = False
+    is_ponder: bool = False
+
+
+def parse_go(words: Sequence[str], player: int) -> Limits:
+    """Parses the arguments of `go`.
+
+    Unknown words and `mate`, and values that are not numbers are ignored.
+
+    Args:
+        words: the arguments.
+        player: the player to move, 0 for White.
+    """
+    nodes, depth = _number(words, "nodes"), _number(words, "depth")
+    is_infinite = "infinite" in words
+    return Limits(
+        nodes=None if nodes is None else max(1, nodes),
+        depth=None if depth is None else max(1, depth),
+        seconds=None if is_infinite else _seconds(words, "wb"[player]),
+        is_infinite=is_infinite,
+        is_ponder="ponder" in words,
+    )
+
+
+def search_moves(words: Sequence[str]) -> list[str]:
+    """Returns the moves that `searchmoves` restricts a search to; none: all moves."""
+    after = itertools.dropwhile(lambda word: word != "searchmoves", words)
+    return list(itertools.takewhile(lambda word: word not in _WORDS, list(after)[1:]))
+
+
+def _seconds(words: Sequence[str], color: str) -> float | None:
+    """Returns `movetime`, or the share of the clock for this move."""
+    movetime = _number(words, "movetime")
+    if movetime is not None:
+        return max(MIN_SECONDS, movetime / 1000)
+    clock = _number(words, f"{color}time")
+    if clock is None:
+        return None
+    moves = max(1, _number(words, "movestogo") or EXPECTED_MOVES)
+    increment = _number(words, f"{color}inc") or 0
+    share = clock / moves + INCREMENT_SHARE * increment
+    return max(MIN_SECONDS, min(share, MAX_SHARE * clock) / 1000)
+
+
+def _number(words: Sequence[str], name: str) -> int | None:
+    """Returns the whole number after a word; None if there is none."""
+    for word, value in itertools.pairwise(words):
+        if word == name and re.fullmatch(r"-?\d{1,12}", value, re.ASCII):
+            return int(value)
+    return None
+
+
+class Clock:
+    """The limits of a search that runs; `stop` and `ponderhit` change them.
+
+    Thread-safe. The time counts from the construction of this object.
+    """
+
+    def __init__(self, limits: Limits):
+        self.limits, self._begin = limits, time.monotonic()
+        self._deadline = None if limits.is_ponder else self._after(limits.seconds)
+        self._is_waiting = limits.is_infinite or limits.is_ponder
+        self._is_stopped = False
+        self._changed = threading.Condition()
+
+    @property
+    def is_waiting(self) -> bool:
+        """Whether the move may not be sent before `stop` or `ponderhit`."""
+        return self._is_waiting
+
+    @property
+    def seconds(self) -> float:
+        """The time since the start (s)."""
+        return time.monotonic() - self._begin
+
+    def is_over(self, depth: int, seconds: float) -> bool:
+        """Returns whether the search ends now.
+
+        Args:
+            depth: moves of the principal variation.
+            seconds: expected duration of the next slice.
+        """
+        if self._is_stopped:
+            return True
+        if self.limits.depth is not None and depth >= self.limits.depth:
+            return True
+        return (
+            self._deadline is not None and time.monotonic() + seconds > self._deadline
+        )
+
+    def stop(self) -> None:
+        """Ends the search."""
+        with self._changed:
+            self._is_stopped, self._is_waiting = True, False
+            self._changed.notify_all()
+
+    def ponderhit(self) -> None:
+        """Starts the clock of a search that ponders."""
+        if self.limits.is_ponder and self._is_waiting:
+            with self._changed:
+                self._deadline = self._after(self.limits.seconds)
+                self._is_waiting = self.limits.is_infinite
+                self._changed.notify_all()
+
+    def wait(self) -> None:
+        """Waits until the move may be sent."""
+        with self._changed:
+            self._changed.wait_for(lambda: not self._is_waiting)
+
+    def _after(self, seconds: float | None) -> float | None:
+        return None if seconds is None else time.monotonic() + seconds
 
 
 class Searcher:
@@ -97,14 +232,8 @@ class Searcher:
             (decision,), trees = self._slices.search(seed, batch, trees)
             made = min(total, made + self._slices.per_slice)
             report(Progress(decision, max(1, made), clock.seconds))
-            now = time.monotonic()
-            if made >= total or clock.is_over(_depth(decision), now - slice_begin):
+            now, line = time.monotonic(), decision.analysis and decision.analysis.line
+            depth = 1 if line is None else int((line >= 0).sum())
+            if made >= total or clock.is_over(depth, now - slice_begin):
                 self._speed = made / max(now - begin, 1e-6)
                 return decision
-
-
-def _depth(decision: MoveDecision) -> int:
-    """Returns the length of the principal variation."""
-    if decision.analysis is None:
-        return 1
-    return int((decision.analysis.line >= 0).sum())
