@@ -144,7 +144,12 @@ def make_algorithm(
         ValueError: an argument has the wrong type, the replay is too small for the
             value target, or the number of devices does not divide `num_lanes`.
     """
-    _check_types(loss, value_target, sampler)
+    if loss is not None and not callable(loss):
+        raise ValueError(f"loss must be a function: {loss!r}")
+    if value_target is not None and not isinstance(value_target, ValueTarget):
+        raise ValueError(f"value_target must be a ValueTarget: {value_target!r}")
+    if sampler is not None and not isinstance(sampler, Sampler):
+        raise ValueError(f"sampler must be a Sampler: {sampler!r}")
     auxiliary, learner = (parts or Parts()).auxiliary, config.learner
     optimizer = optimizer or make_optimizer(learner)
     sampler = sampler or uniform_sampler()
@@ -156,6 +161,13 @@ def make_algorithm(
         config.num_lanes, one_by_one=config.exact_lanes, devices=devices
     )
     loss = loss or make_loss(learner, parts)
+    play = make_self_play(
+        game,
+        network,
+        config.search,
+        config.self_play,
+        policy_entries=config.replay.policy_entries,
+    )
     draw = functools.partial(
         draw_batch,
         game,
@@ -167,22 +179,13 @@ def make_algorithm(
         lanes=lanes,
         init=_make_init(config, game, lanes, optimizer=optimizer, sampler=sampler),
         make_keys=_jit_make_keys(lanes),
-        self_play=_jit_self_play(lanes, config, game, network),
+        self_play=lanes.jit_network(play, num_replicated=2),
         insert=_jit_insert(lanes),
         make_index=_jit_make_index(lanes, value_target, finds_ends=bool(auxiliary)),
         prepare=lanes.jit(jax.vmap(sampler.prepare), donate_argnums=(0,)),
         gradient=_jit_gradient(lanes, network, loss, sampler, draw),
         update=_jit_update(lanes, optimizer, ema_decay=learner.ema_decay),
     )
-
-
-def _check_types(loss: object, value_target: object, sampler: object) -> None:
-    if loss is not None and not callable(loss):
-        raise ValueError(f"loss must be a function: {loss!r}")
-    if value_target is not None and not isinstance(value_target, ValueTarget):
-        raise ValueError(f"value_target must be a ValueTarget: {value_target!r}")
-    if sampler is not None and not isinstance(sampler, Sampler):
-        raise ValueError(f"sampler must be a Sampler: {sampler!r}")
 
 
 def _make_init(
@@ -233,17 +236,6 @@ def _jit_make_keys(lanes: Lanes):
         )
 
     return jax.jit(make_keys, out_shardings=lanes.by_lane)
-
-
-def _jit_self_play(lanes: Lanes, config: TrainConfig, game: Game, network: Network):
-    play = make_self_play(
-        game,
-        network,
-        config.search,
-        config.self_play,
-        policy_entries=config.replay.policy_entries,
-    )
-    return lanes.jit_network(play, num_replicated=2)
 
 
 def _jit_insert(lanes: Lanes):

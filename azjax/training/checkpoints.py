@@ -345,16 +345,6 @@ class _Watcher(threading.Thread):
             self._manager.failure = self._manager.failure or error
 
 
-def wait_at_barrier(name: str, seconds: int) -> None:
-    """Waits until all processes of the run call this function.
-
-    Raises:
-        RuntimeError: a process is missing after so many seconds, or the first process,
-            which runs the barrier, cannot be reached.
-    """
-    ocp.multihost.get_barrier_sync_fn()(key=name, timeout_ms=1000 * seconds)
-
-
 def _restore_step(
     manager: ocp.CheckpointManager, step: int, state: Any, about: Mapping[str, Any]
 ) -> tuple[Any, dict[str, Any]]:

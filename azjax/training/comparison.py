@@ -14,7 +14,7 @@ from azjax.players.q_serialization import load_q_player
 from azjax.remote import Directory, as_directory, resolved
 from azjax.training.config import TrainConfig
 from azjax.training.host_loop import PLAYER
-from azjax.training.metrics import METRICS_FILE, SCORES, Row, graded, read_metrics
+from azjax.training.metrics import METRICS_FILE, SCORES, Row, graded, iterate_metrics
 from azjax.training.optimizer_identity import VERSION_INDEPENDENT
 from azjax.training.plots import PLAYERS
 from azjax.training.q_config import QConfig
@@ -33,6 +33,8 @@ _COUNTS = {
     "updates": "updates",
 }
 NONE = "-"  # a value that a run does not have
+MAX_RATES = 10_000  # of a run's evaluations; with more, some are left out
+MAX_NAME = 400  # characters of an opponent; evaluations with longer ones are left out
 _NOT_COMPARED = ("game", "run_dir", "notes", "plan", "report")
 _OPTIONS = {"network.trunk.name": "trunk", "search.algorithm": "algorithm"}
 
@@ -84,7 +86,8 @@ class SavedRun:
         config: its settings.
         settings: the settings that are compared, by the name of their option.
         counters: the newest `COUNTERS`; None without metrics.
-        evaluations: in order of time; may be empty.
+        evaluations: in order of time; may be empty. Of very many, only every second
+            one is kept, or every fourth, and so on, and the last one.
     """
 
     name: str
@@ -150,9 +153,23 @@ def read_run(name: str, directory: Directory) -> SavedRun:
     values = {"kind": "alphazero", **config.to_json(), **_replaced(content)}
     for key in _NOT_COMPARED:
         values.pop(key, None)
-    rows = read_metrics(directory / METRICS_FILE)
-    counters = [found for row in rows if (found := _counters(row))]
-    evaluations = (_evaluation(row) for row in rows if row.get("kind") == "evaluation")
+    counters, evaluations, last = None, [], None
+    number, distance, num_rates = 0, 1, 0
+    for row in iterate_metrics(directory / METRICS_FILE):
+        counters = _counters(row) or counters
+        found = _evaluation(row) if row["kind"] == "evaluation" else None
+        if found is None:
+            continue
+        last = found
+        if number % distance == 0:
+            evaluations.append(found)
+            num_rates += len(found.rates)
+        number += 1
+        if num_rates > MAX_RATES:
+            evaluations, distance = evaluations[::2], 2 * distance
+            num_rates = sum(len(evaluation.rates) for evaluation in evaluations)
+    if last is not None and evaluations[-1] is not last:
+        evaluations.append(last)
     return SavedRun(
         name,
         directory,
@@ -161,8 +178,8 @@ def read_run(name: str, directory: Directory) -> SavedRun:
             _OPTIONS.get(name, name).replace("_", "-"): value
             for name, value in flattened(values)
         },
-        counters[-1] if counters else None,
-        tuple(evaluation for evaluation in evaluations if evaluation),
+        counters,
+        tuple(evaluations),
     )
 
 
@@ -197,7 +214,8 @@ def _evaluation(row: Row) -> Evaluation | None:
             rates[Measure(SCORES, name)] = _rate(score, "score")
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
-    return Evaluation(counters, rates) if counters and rates else None
+    is_short = all(len(measure.name) <= MAX_NAME for measure in rates)
+    return Evaluation(counters, rates) if counters and rates and is_short else None
 
 
 def _rate(row: Row, key: str) -> Rate:

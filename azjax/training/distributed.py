@@ -170,11 +170,12 @@ def raise_on_all_processes() -> Iterator[None]:
     except (ValueError, OSError) as error:
         failure = error
     text = "" if failure is None else error_line(failure) or "an error"
-    texts = _gathered_texts(text)
+    data = text.encode()[:_TEXT_BYTES].ljust(_TEXT_BYTES, b"\0")
+    rows = multihost_utils.process_allgather(np.frombuffer(data, np.uint8))
     if failure is not None:
         raise failure
-    for number, text in enumerate(texts):
-        if text:
+    for number, row in enumerate(rows):
+        if text := row.tobytes().rstrip(b"\0").decode(errors="ignore"):
             raise ValueError(f"process {number}: {text}")
 
 
@@ -235,10 +236,12 @@ def _say(text: str) -> None:
 
 def _missing_text() -> str:
     """Returns which processes have ended, as far as the remaining ones can tell."""
-    from azjax.training.checkpoints import wait_at_barrier
+    from orbax.checkpoint import multihost  # noqa: PLC0415, slow
 
     try:
-        wait_at_barrier("azjax: which processes remain", ROLL_CALL_SECONDS)
+        multihost.get_barrier_sync_fn()(
+            key="azjax: which processes remain", timeout_ms=1000 * ROLL_CALL_SECONDS
+        )
     except RuntimeError as error:
         missing = absent_processes(str(error))
     else:
@@ -255,13 +258,6 @@ def absent_processes(text: str) -> tuple[int, ...]:
     _, _, names = text.partition("timed out task names:")
     found = re.findall(r"^(?:\S*task:)?(\d+)$", names, flags=re.MULTILINE)
     return tuple(sorted({int(name) for name in found}))
-
-
-def _gathered_texts(text: str) -> list[str]:
-    """Returns the text of each process, truncated to `_TEXT_BYTES`."""
-    data = text.encode()[:_TEXT_BYTES].ljust(_TEXT_BYTES, b"\0")
-    rows = multihost_utils.process_allgather(np.frombuffer(data, np.uint8))
-    return [row.tobytes().rstrip(b"\0").decode(errors="ignore") for row in rows]
 
 
 def check_same(values: Mapping[str, Any]) -> None:

@@ -79,7 +79,7 @@ def _play(
     """Plays a chunk and reads the slots with stored games, if any; the games of `state`
     are donated."""
     num_simulations = config.self_play.simulations_at(share)
-    is_kept = kept is not None and kept.keeps
+    is_kept = kept is not None and kept.writer is not None
     # A copy, because self-play is given the games.
     ply = jnp.copy(state.games.moves) if is_kept else None
     games, trajectory, played, policy_values = algorithm.self_play(
@@ -93,15 +93,15 @@ def _play(
     if stored is None:
         return games, [trajectory], metrics
     read, counts = stored.chunk()
-    return games, [trajectory, read], metrics | _sum_of_parts(metrics, counts)
-
-
-def _sum_of_parts(*parts: dict[str, Any]) -> dict[str, Any]:
-    """Returns the number of finished games of all parts of a chunk, and the first
-    player's mean score in them."""
-    games = sum(part["games"] for part in parts)
-    total = sum(part["games"] * part["first_player_score"] for part in parts)
-    return {"games": games, "first_player_score": total / max(games, 1)}
+    # The number of finished games of both parts, and the first player's mean score.
+    played, added = metrics["games"], counts["games"]
+    total = played * metrics["first_player_score"]
+    total += added * counts["first_player_score"]
+    metrics |= {
+        "games": played + added,
+        "first_player_score": total / max(played + added, 1),
+    }
+    return games, [trajectory, read], metrics
 
 
 def _learn(

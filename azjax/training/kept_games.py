@@ -51,18 +51,14 @@ class KeptGames:
 
     config: the run's settings.
     game: the game.
+    writer: writes the chunks; None if no games are kept.
     """
 
     def __init__(self, config: TrainConfig, game: Game):
         self._config = config
         self._game = game
-        self._writer: Any = None  # None if no games are kept
+        self.writer: Any = None
         self._failure: OSError | None = None
-
-    @property
-    def keeps(self) -> bool:
-        """Whether chunks are written."""
-        return self._writer is not None
 
     @contextlib.contextmanager
     def opened(
@@ -113,10 +109,10 @@ class KeptGames:
                 seed=self._config.seed,
                 process=jax.process_index(),
                 max_bytes=max_bytes if is_first_process() else None,
-            ) as self._writer:
+            ) as self.writer:
                 yield
         finally:
-            self._writer = None
+            self.writer = None
 
     def _check_run(self, games: Directory, run: str) -> None:
         """Checks that the newest file is one of the run."""
@@ -143,7 +139,7 @@ class KeptGames:
             trajectory: leaves `[L, T, B / L, ...]`.
             policy_values: `[L, T, B / L, ...]` float16; see `store_values`.
         """
-        if self._writer is None or self._failure is not None:
+        if self.writer is None or self._failure is not None:
             return
         lanes = np.concatenate(
             [np.arange(ply.shape[0])[shard.index[0]] for shard in _shards(ply)]
@@ -152,7 +148,7 @@ class KeptGames:
         chunk = Chunk(iteration, num_simulations, lanes, *arrays)
         make_rows = functools.partial(rows_of, chunk, self._config)
         with self._noting_failure():
-            self._writer.add(iteration, make_rows)
+            self.writer.add(iteration, make_rows)
 
     def flush(self) -> str:
         """Writes all games so far; called before a checkpoint, from which a run goes on
@@ -164,13 +160,13 @@ class KeptGames:
         Returns:
             A line about this, once; else an empty text.
         """
-        if self._writer is None:
+        if self.writer is None:
             return ""
         with self._noting_failure():
-            self._writer.flush()
+            self.writer.flush()
         if not in_any(self._failure is not None):
             return ""
-        self._writer = None
+        self.writer = None
         return (
             "the games are not kept from here on, because they cannot be written: "
             f"{self._failure or 'see the other processes'}"

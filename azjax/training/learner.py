@@ -329,17 +329,6 @@ def _empty_batch(game: Game, size: int, auxiliary: Sequence[AuxiliaryHead]) -> B
     return make_batch(game, replay, index, sample, auxiliary)
 
 
-def _check_loss(name: str, head: HeadLoss, shape: tuple[int, ...]) -> None:
-    if not isinstance(head, HeadLoss):
-        raise ValueError(f"the loss {name!r} must be a HeadLoss: {type(head).__name__}")
-    shapes = jnp.shape(head.loss), jnp.shape(head.has_target)
-    if shapes != (shape, shape):
-        raise ValueError(
-            f"the loss {name!r} must be one number for each position, {shape}: its "
-            f"loss and has_target are {shapes[0]} and {shapes[1]}"
-        )
-
-
 def _total_loss(
     params, batch_stats, network: Network, batch: Batch, loss: Loss, *, num_lanes=1
 ):
@@ -349,7 +338,16 @@ def _total_loss(
     weight, metrics = batch.sample.weight, {}
     total, sample_loss = 0.0, jnp.zeros_like(weight)
     for name, head in loss(prediction, batch).items():
-        _check_loss(name, head, weight.shape)
+        if not isinstance(head, HeadLoss):
+            kind = type(head).__name__
+            raise ValueError(f"the loss {name!r} must be a HeadLoss: {kind}")
+        shapes = jnp.shape(head.loss), jnp.shape(head.has_target)
+        if shapes != (weight.shape, weight.shape):
+            raise ValueError(
+                f"the loss {name!r} must be one number for each position, "
+                f"{weight.shape}: its loss and has_target are {shapes[0]} and "
+                f"{shapes[1]}"
+            )
         weighted, losses, has_target = split_batch(
             (weight * head.loss, head.loss, head.has_target), num_lanes
         )

@@ -39,24 +39,17 @@ def locked(
     flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
     file = os.fdopen(os.open(directory / LOCK_FILE, flags, 0o666), "r+")
     try:
-        _lock(
-            file,
-            f"another process is {work} in {directory}: wait for it, stop it, "
-            f"or give another {option}",
-        )
+        if not _try_lock(file, exclusive=True):
+            time.sleep(_RETRY_SECONDS)  # `is_at_work` may hold it
+            if not _try_lock(file, exclusive=True):
+                raise ValueError(
+                    f"another process is {work} in {directory}: wait for it, stop it, "
+                    f"or give another {option}"
+                )
     except BaseException:
         file.close()
         raise
     return file
-
-
-def _lock(file: TextIO, message: str) -> None:
-    """Locks a file, or raises a ValueError with the message."""
-    if _try_lock(file, exclusive=True):
-        return
-    time.sleep(_RETRY_SECONDS)  # `is_at_work` may hold it
-    if not _try_lock(file, exclusive=True):
-        raise ValueError(message)
 
 
 def _try_lock(file: TextIO | int, *, exclusive: bool) -> bool:

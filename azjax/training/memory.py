@@ -20,7 +20,7 @@ from azjax.search import search_bytes, tree_bytes
 from azjax.training.algorithm import TrainState
 from azjax.training.config import TrainConfig
 from azjax.training.learner import Loss, make_loss, update_bytes
-from azjax.training.replay import Replay, make_index
+from azjax.training.replay import make_index
 from azjax.training.targets import lambda_target
 
 Stage = Literal["self-play", "updates", "evaluation"]
@@ -144,7 +144,13 @@ def _state_items(
         None,
         ("network.trunk.num_blocks",),
     )
-    index = _index_bytes(state.replay, finds_ends=finds_ends) // num_devices
+    zero = jax.ShapeDtypeStruct((), jnp.int32)
+    index_of = functools.partial(
+        make_index, value_target=lambda_target(1.0, 1), finds_ends=finds_ends
+    )
+    of_lanes = jax.vmap(index_of, (0, None, None))
+    _, indices, _ = jax.eval_shape(of_lanes, state.replay, zero, zero)
+    index = tree_bytes((indices, state.replay.was_eligible)) // num_devices
     yield MemoryItem("the replay index", index, "updates", ("replay.capacity",))
     # The values of actions are in it as well, in the shape of the probabilities.
     stored = state.replay.chunk
@@ -198,17 +204,6 @@ def _search_items(
             "evaluation",
             ("evaluation.num_simulations", "search.tree_reuse_nodes"),
         )
-
-
-def _index_bytes(replay: Replay, *, finds_ends: bool) -> int:
-    """Returns the bytes of the index and of `was_eligible`."""
-    zero = jax.ShapeDtypeStruct((), jnp.int32)
-    index = functools.partial(
-        make_index, value_target=lambda_target(1.0, 1), finds_ends=finds_ends
-    )
-    of_lanes = jax.vmap(index, (0, None, None))
-    _, indices, _ = jax.eval_shape(of_lanes, replay, zero, zero)
-    return tree_bytes(indices) + tree_bytes(replay.was_eligible)
 
 
 def needed_at_once(items: Sequence[MemoryItem]) -> list[MemoryItem]:

@@ -1,12 +1,14 @@
 """Metrics of a run as files: `metrics.jsonl` and TensorBoard events."""
 
+import functools
+import io
 import json
 import math
 import os
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, BinaryIO
 
 from tensorboardX.proto import event_pb2, summary_pb2
 from tensorboardX.record_writer import RecordWriter
@@ -17,6 +19,7 @@ from azjax.remote import Directory
 
 METRICS_FILE = "metrics.jsonl"
 MAX_METRICS_BYTES = 2**31
+MAX_ROW_BYTES = 2**18  # longer lines are no rows
 MAX_NUMBER = 1e18  # in a row; larger ones are errors
 FLUSH_INTERVAL = 10.0  # between two flushes of TensorBoard events (seconds)
 
@@ -57,7 +60,13 @@ _Summary = vars(summary_pb2)["Summary"]
 
 
 def read_metrics(path: Directory, max_bytes: int = -1) -> list[dict[str, Any]]:
-    """Reads the rows of a metrics file; none if the file is missing.
+    """Reads the rows of a metrics file; see `iterate_metrics`."""
+    return list(iterate_metrics(path, max_bytes))
+
+
+def iterate_metrics(path: Directory, max_bytes: int = -1) -> Iterator[dict[str, Any]]:
+    """Yields the rows of a metrics file, one in memory at a time; none if the file is
+    missing.
 
     Skips lines that are no rows of a run: their writer was killed, or is still writing,
     or the file comes from elsewhere.
@@ -71,11 +80,12 @@ def read_metrics(path: Directory, max_bytes: int = -1) -> list[dict[str, Any]]:
             read.
     """
     try:
-        with open_regular(path, MAX_METRICS_BYTES) as file:
-            rows = parse_rows(file.read(max_bytes))
+        file = open_regular(path, MAX_METRICS_BYTES)
     except FileNotFoundError:
-        return []
-    return [row for row in rows if _is_row(row)]
+        return
+    with file:
+        part = file if max_bytes < 0 else io.BytesIO(file.read(max_bytes))
+        yield from filter(_is_row, parse_rows(part))
 
 
 def _is_row(row: Row) -> bool:
@@ -110,18 +120,17 @@ def _is_finite(value: object) -> bool:
     return is_number(value) and abs(value) <= MAX_NUMBER  # which excludes NaN
 
 
-def parse_rows(content: bytes) -> list[dict[str, Any]]:
-    """Parses the JSON objects of a metrics file, or of a part of one, of any content;
-    see `read_metrics`."""
-    rows = []
-    for line in content.split(b"\n"):
+def parse_rows(file: BinaryIO) -> Iterator[dict[str, Any]]:
+    """Yields the JSON objects of a metrics file, or of a part of one, of any content;
+    see `iterate_metrics`."""
+    # A longer line is read in parts, which are not JSON.
+    for line in iter(functools.partial(file.readline, MAX_ROW_BYTES), b""):
         try:
             row = json.loads(line)
         except (ValueError, RecursionError):
             continue
         if isinstance(row, dict):
-            rows.append(with_scores(row))
-    return rows
+            yield with_scores(row)
 
 
 def with_scores(row: dict[str, Any]) -> dict[str, Any]:

@@ -104,7 +104,11 @@ def _settings(config: TrainConfig) -> Iterator[tuple[str, str]]:
     planes = f"planes of the cells that complete {length} in a row; " if length else ""
     network = f"trunk {name}: {shape}; {planes}heads: {heads}; trained in {dtype}"
     yield "network", network
-    yield "search", f"{config.search.algorithm}, {_simulations(config)} simulations"
+    stages = dict.fromkeys(
+        config.self_play.simulations_at(number / 100) for number in range(100)
+    )
+    simulations = ", then ".join(map(str, stages))
+    yield "search", f"{config.search.algorithm}, {simulations} simulations"
     yield "seed", str(config.seed)
     # Only the names of directories: a card says nothing about the machine.
     if config.initial_player is not None:
@@ -116,13 +120,6 @@ def _settings(config: TrainConfig) -> Iterator[tuple[str, str]]:
         yield "fraction of stored games", f"{stored:g}"
     if config.notes:
         yield "notes", config.notes
-
-
-def _simulations(config: TrainConfig) -> str:
-    stages = dict.fromkeys(
-        config.self_play.simulations_at(number / 100) for number in range(100)
-    )
-    return ", then ".join(map(str, stages))
 
 
 def _cell(text: str) -> str:

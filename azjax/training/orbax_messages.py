@@ -32,7 +32,12 @@ def suppress_orbax_messages() -> Iterator[None]:
         yield
     except BaseException as error:
         _drop_frames(error)
-        end = threading.Timer(PENDING_SECONDS, _collect_and_leave)
+
+        def collect_and_leave() -> None:
+            gc.collect()
+            _Suppression.leave()
+
+        end = threading.Timer(PENDING_SECONDS, collect_and_leave)
         end.daemon = True
         end.start()
         raise
@@ -73,11 +78,6 @@ class _Suppression:
         is_operation = str(unraisable.exc_value) == "Event loop is closed"
         if not is_coroutine and not is_operation and cls._hook is not None:
             cls._hook(unraisable)
-
-
-def _collect_and_leave() -> None:
-    gc.collect()
-    _Suppression.leave()
 
 
 def _is_kept(record: logging.LogRecord) -> bool:

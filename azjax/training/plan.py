@@ -60,14 +60,10 @@ class Plan:
 
     def ending(self, iteration: int, end: int | None) -> "Plan":
         """Returns the plan with another end, from an iteration on."""
-        return self._continued(Entry(iteration, self.share(iteration), end))
+        return self.continued(Entry(iteration, self.share(iteration), end))
 
-    def at(self, iteration: int, share: float) -> "Plan":
-        """Returns the plan with this fraction done after an iteration, and an unknown
-        end."""
-        return self._continued(Entry(iteration, share, None))
-
-    def _continued(self, entry: Entry) -> "Plan":
+    def continued(self, entry: Entry) -> "Plan":
+        """Returns the plan with another entry, in place of those from there on."""
         kept = (old for old in self.entries if old.iteration < entry.iteration)
         return dataclasses.replace(self, entries=(*kept, entry))
 
@@ -117,7 +113,7 @@ def extended_plan(
         )
     end = int(number) if unit == "iterations" else None
     entry = Entry(iteration, used / number, end)
-    return dataclasses.replace(plan._continued(entry), length=length)
+    return dataclasses.replace(plan.continued(entry), length=length)
 
 
 def plan_from_json(content: Any) -> Plan:

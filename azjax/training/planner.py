@@ -142,7 +142,7 @@ class Planner:
                 return plan.ending(iteration, iteration + max(1, round(fitting)))
         share = (seconds / self._limit - _LATE) / (1 - _LATE)
         if newest.end is None and share > newest.share:
-            return plan.at(iteration, share)
+            return plan.continued(Entry(iteration, share, None))
         return plan
 
     def news(self, before: Plan, after: Plan, chunk_positions: int) -> str:

@@ -52,17 +52,15 @@ def preset(name: PresetName, game: str = "connect_four", **changes: Any) -> Trai
     if changes.get("minutes") is None and changes.get("iterations") is None:
         changes["minutes"] = _DEFAULT_MINUTES
     is_cpu = name == "cpu" or (name == "auto" and jax.default_backend() == "cpu")
-    defaults = _cpu(game) if is_cpu else _accelerator(game)
+    defaults = _accelerator(game)
+    if is_cpu:
+        defaults = {
+            "network": NetworkConfig(line_length=games.make(game).line_length),
+            "learner": LearnerConfig(td_lambda=_td_lambda(game)),
+        }
     config = TrainConfig(game=game, **defaults | changes)
     fitted = fitted_to_length(config, full_minutes=20.0 if is_cpu else 5.0)
     return dataclasses.replace(fitted, **changes)
-
-
-def _cpu(game: str) -> dict[str, Any]:
-    return {
-        "network": NetworkConfig(line_length=games.make(game).line_length),
-        "learner": LearnerConfig(td_lambda=_td_lambda(game)),
-    }
 
 
 def _accelerator(game: str) -> dict[str, Any]:

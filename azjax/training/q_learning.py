@@ -105,8 +105,19 @@ def _make_functions(
 ) -> RunFunctions[QState, TrainedQ]:
     """Returns the functions that the host loop calls."""
     evaluator = Evaluator(game, config.evaluation, config.opponents)
+    device = jax.sharding.SingleDeviceSharding(jax.devices()[0])
     play_and_learn = jax.jit(make_iterate(config, game, network), donate_argnums=(0, 1))
     weight_norm = jax.jit(optax.tree.norm)
+
+    def init() -> QState:
+        state = QState(
+            learner=init_q_learner(params),
+            games=start_q_games(game, config.games),
+            rng_key=jax.random.key(config.seed + 1),
+            iteration=jnp.int32(0),
+        )
+        # Placed like restored arrays; otherwise a continued run would compile twice.
+        return jax.device_put(state, jax.devices()[0])
 
     def iterate(
         state: QState, totals: Totals, share: float, enter: Callable[[str], None]
@@ -138,8 +149,8 @@ def _make_functions(
         config=config,
         state_version=STATE_VERSION,
         positions=config.batch_moves,
-        init=lambda: _init(config, game, params),
-        shardings=_on_first_device,
+        init=init,
+        shardings=lambda state: jax.tree.map(lambda leaf: device, state),
         iterate=iterate,
         counters=counters,
         player=player,
@@ -155,22 +166,6 @@ def _make_functions(
 
 def _games(totals: Totals) -> int:
     return int(totals.get("games", 0))
-
-
-def _on_first_device(state: Any) -> Any:
-    device = jax.sharding.SingleDeviceSharding(jax.devices()[0])
-    return jax.tree.map(lambda leaf: device, state)
-
-
-def _init(config: QConfig, game: Game, params: QParams) -> QState:
-    state = QState(
-        learner=init_q_learner(params),
-        games=start_q_games(game, config.games),
-        rng_key=jax.random.key(config.seed + 1),
-        iteration=jnp.int32(0),
-    )
-    # Placed like restored arrays; otherwise a continued run would compile twice.
-    return jax.device_put(state, jax.devices()[0])
 
 
 def make_iterate(config: QConfig, game: Game, network: QNetwork) -> Iterate:

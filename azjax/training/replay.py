@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from flax import struct
 
 from azjax.games import Game
+from azjax.games.core import select
 from azjax.games.symmetry import Symmetry
 from azjax.networks import AuxiliaryHead
 from azjax.training.self_play import Trajectory
@@ -353,7 +354,9 @@ def _auxiliary_targets(
     targets = {}
     for head in auxiliary:
         target = jax.vmap(head.target)(state, final_state)
-        targets[head.name] = jax.vmap(_zero_unless)(has_ended, target)
+        targets[head.name] = jax.vmap(select)(
+            has_ended, target, jax.tree.map(jnp.zeros_like, target)
+        )
     return has_ended, targets
 
 
@@ -374,12 +377,6 @@ def _under_random_symmetries(
     images = [_transform(batch, symmetry, auxiliary) for symmetry in symmetries]
     return jax.tree.map(
         lambda *leaves: jnp.stack(leaves)[drawn, jnp.arange(size)], *images
-    )
-
-
-def _zero_unless(condition: jax.Array, tree: Any) -> Any:
-    return jax.tree.map(
-        lambda leaf: jnp.where(condition, leaf, jnp.zeros_like(leaf)), tree
     )
 
 

@@ -100,7 +100,9 @@ class Reporter:
             self._live.start(refresh=True)
         else:
             doing = "continue training" if iterations else "train"
-            length, where = _length(self._config), self._files.directory
+            minutes, where = self._config.minutes, self._files.directory
+            length = f"{self._config.iterations or 0:,} iterations"
+            length = length if minutes is None else f"{minutes:g} minutes"
             self._print(f"{doing} {self._config.game} for {length} in {where}")
         with self._surviving("metrics to services"):
             continues = self._start["iteration"] >= 0
@@ -302,12 +304,6 @@ def _clock(seconds: float) -> str:
     return f"{hours}:{clock:0>5}" if hours else clock
 
 
-def _length(config: RunConfig) -> str:
-    if config.minutes is not None:
-        return f"{config.minutes:g} minutes"
-    return f"{config.iterations:,} iterations"
-
-
 def _self_play_texts(row: Row) -> list[Text]:
     texts = [
         f"{row['games']:,} games",
@@ -322,15 +318,14 @@ def _self_play_texts(row: Row) -> list[Text]:
 
 
 def _learning_texts(row: Row) -> list[Text]:
-    texts = [f"{name} loss {_decimal(loss)}" for name, loss in losses(row).items()]
+    texts = [
+        f"{name} loss {f'{loss:.3f}' if loss >= 0.01 else f'{loss:.2g}'}"
+        for name, loss in losses(row).items()
+    ]
     texts = [f"iteration {row['iteration']:,}", *(texts or ["collecting positions"])]
     if row.get("learning_rate") is not None:
         texts.append(f"rate {row['learning_rate']:.2g}")
     return [Text(text) for text in texts]
-
-
-def _decimal(loss: float) -> str:
-    return f"{loss:.3f}" if loss >= 0.01 else f"{loss:.2g}"
 
 
 def _strength(row: Row, first: Row | None) -> tuple[str, list[Text]]:

@@ -199,7 +199,8 @@ def make_self_play(
     With `[L]` keys it plays in L lanes: all leaves have a leading lane axis, and the
     games of each lane depend on its own key only, up to rounding.
     """
-    searches = make_searches(game, network, search, config)
+    recurrent_fn = make_recurrent_fn(game, network)
+    searches = Searches(game, recurrent_fn, search, config).search_all
     player = _SelfPlay(game, network, search, config, searches, policy_entries)
     return jax.jit(player.play_chunk, donate_argnums=2)
 
@@ -405,26 +406,14 @@ def _with_new_games(
     )
 
 
-def make_searches(
-    game: Game,
-    network: Network,
-    search: SearchConfig,
-    config: SelfPlayConfig,
-):
-    """Returns `(variables, num_simulations, rng_key, root, tree) -> SearchResult`.
-
-    It searches the B positions of L lanes.
+class Searches(NamedTuple):
+    """Searches the B positions of L lanes.
 
     In each lane `config.full_games_of(B / L)` positions, drawn at random, get a full
     search: `num_simulations` (int32, at most `config.longest_search`) with exploration.
     The others get `config.fast_simulations` without exploration. `rng_key` is `[L]`;
     `tree` holds the reused trees, or is None.
     """
-    return _Searches(game, make_recurrent_fn(game, network), search, config).search_all
-
-
-class _Searches(NamedTuple):
-    """Static arguments of the searches; the methods are pure functions of arrays."""
 
     game: Game
     recurrent_fn: Callable[..., Any]
@@ -434,7 +423,7 @@ class _Searches(NamedTuple):
     def search_all(
         self, variables, num_simulations, rng_key, root, tree
     ) -> SearchResult:
-        """Divides the positions into full and fast searches; see `make_searches`."""
+        """Divides the positions into full and fast searches."""
         num_positions, num_lanes = root.value.size, rng_key.size
         per_lane = num_positions // num_lanes
         num_full = self.config.full_games_of(per_lane)

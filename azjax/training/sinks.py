@@ -40,7 +40,6 @@ class Sink(Protocol):
         Raises:
             OSError: it cannot be written.
         """
-        ...
 
     def close(self) -> None:
         """Writes what is left and closes the sink.
@@ -48,7 +47,6 @@ class Sink(Protocol):
         Raises:
             OSError: it cannot be written.
         """
-        ...
 
 
 class ServiceSink(Sink, Protocol):

@@ -82,7 +82,18 @@ def _runs(table: dict[str, Any]) -> list[SweepRun]:
     swept = [name for name, values in settings.items() if isinstance(values, list)]
     choices = [_choices(name, values) for name, values in settings.items()]
     runs = [
-        SweepRun(_name(swept, combination), _options(combination))
+        SweepRun(
+            _name(swept, combination),
+            tuple(
+                option
+                for name, value in combination.items()
+                for option in (
+                    (f"--{name}", *_texts(value))
+                    if isinstance(value, list)
+                    else (f"--{name}={_texts(value)[0]}",)
+                )
+            ),
+        )
         for combination in (
             dict(zip(settings, values, strict=True))
             for values in _combinations(choices, given)
@@ -156,15 +167,6 @@ def _name(swept: Sequence[str], combination: Values) -> str:
         shown = part if last.count(part) == 1 else name
         texts.append(f"{shown}={'-'.join(_texts(combination[name]))}")
     return _NOT_IN_NAMES.sub("_", ",".join(texts)) or ONLY_RUN
-
-
-def _options(combination: Values) -> tuple[str, ...]:
-    options: list[str] = []
-    for name, value in combination.items():
-        texts = _texts(value)
-        single = not isinstance(value, list)
-        options += [f"--{name}={texts[0]}"] if single else [f"--{name}", *texts]
-    return tuple(options)
 
 
 def _texts(value: Any) -> list[str]:

@@ -15,7 +15,6 @@ import optax
 from flax import nnx
 
 from azjax.games import Game, State
-from azjax.games.symmetry import Symmetry
 from azjax.networks import AuxiliaryHead, Network, Parts, Variables
 from azjax.players import first_network
 from azjax.training.config import TrainConfig
@@ -95,14 +94,18 @@ def territory_heads(game: Game, weight: float) -> tuple[AuxiliaryHead, Auxiliary
             name=OWNERS,
             make=functools.partial(_OwnersHead, height, width),
             target=functools.partial(_owners_target, game),
-            loss=_owners_loss,
-            transform=_transformed,
+            loss=lambda logits, owners: optax.sigmoid_binary_cross_entropy(
+                logits, (1 + owners) / 2
+            ).mean(axis=(1, 2)),
+            transform=lambda symmetry, owners: symmetry.observation(owners[..., None])[
+                ..., 0
+            ],
             weight=weight,
         ),
         AuxiliaryHead(
             name=MARGIN,
             make=_MarginHead,
-            target=functools.partial(_margin_target, game),
+            target=lambda *states: _owners_target(game, *states).mean(),
             loss=optax.huber_loss,
             weight=weight,
         ),
@@ -150,17 +153,3 @@ def _owners_target(game: Game, state: State, final_state: State) -> jax.Array:
     owners = jnp.asarray(game.owners(final_state))
     sign = jnp.where(owners == state.current_player, 1.0, -1.0)
     return jnp.where(owners < 0, 0.0, sign)
-
-
-def _margin_target(game: Game, state: State, final_state: State) -> jax.Array:
-    return _owners_target(game, state, final_state).mean()
-
-
-def _owners_loss(logits: jax.Array, owners: jax.Array) -> jax.Array:
-    loss = optax.sigmoid_binary_cross_entropy(logits, (1 + owners) / 2)
-    return loss.mean(axis=(1, 2))
-
-
-def _transformed(symmetry: Symmetry, owners: jax.Array) -> jax.Array:
-    """Returns the targets `[N, H, W]` of the positions' images."""
-    return symmetry.observation(owners[..., None])[..., 0]

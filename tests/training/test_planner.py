@@ -2,7 +2,7 @@ from itertools import pairwise
 
 import pytest
 
-from azjax.training.plan import new_plan
+from azjax.training.plan import Entry, new_plan
 from azjax.training.planner import Planner, plan_text
 
 LENGTH = ("minutes", 10.0)  # 600 seconds
@@ -234,10 +234,10 @@ def test_an_iteration_remains_while_there_is_time():
 
 
 def test_a_late_plan_is_reported_once():
-    late = new_plan(LENGTH).at(1, 0.1)
+    late = new_plan(LENGTH).continued(Entry(1, 0.1, None))
     text = plan_text(new_plan(LENGTH), late, 8192)
     assert "iteration 1 ended after more than a quarter of 10 minutes" in text
-    assert plan_text(late, late.at(2, 0.2), 8192) == ""
+    assert plan_text(late, late.continued(Entry(2, 0.2, None)), 8192) == ""
 
 
 def test_the_first_plan_is_printed_with_positions_and_a_warning():
