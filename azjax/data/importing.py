@@ -17,8 +17,8 @@ from azjax.data.files import GAMES
 from azjax.data.rows import Rows, pack_states
 from azjax.data.writer import GamesWriter
 from azjax.games import Game, GameRecord, State
-from azjax.games.host import first_state
-from azjax.games.reading import game_of, game_texts, played
+from azjax.games.host import compiled, first_state
+from azjax.games.reading import game_of, game_texts, replayed
 
 GAMES_AT_ONCE = 256
 MAX_LOSS = 0.2  # of the expected result, by a move that is a policy target
@@ -154,14 +154,14 @@ def _read(
     for path in paths:
         for number, found in enumerate(game_texts(path, game), 1):
             try:
-                made = game_of(path, found, game)
+                made = game_of(found, game)
                 if made != (first or made):
                     raise ValueError(
                         f"{path}: game {number} is of {made!r}, an earlier one of "
                         f"{first!r}: import each game to a directory of its own, or "
                         "give the game, whose options replace those of the files"
                     )
-                record = played(path, found, made)
+                record = replayed(compiled(made), found)
             except ValueError as error:
                 if not skip_unreadable:
                     raise

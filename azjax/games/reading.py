@@ -50,8 +50,8 @@ def read_games(
             or has an illegal move; the message names the file and the place.
     """
     for found in game_texts(path, game):
-        made = game_of(path, found, game)
-        yield made, played(path, found, made)
+        made = game_of(found, game)
+        yield made, replayed(compiled(made), found)
 
 
 def game_texts(
@@ -67,51 +67,23 @@ def game_texts(
     record_format = _formats().get(path.suffix.removeprefix(".").lower())
     text = _read(path, (record_format or JSON_LINES).decode)
     if text.startswith(saved_game.HEAD):
-        yield _of_saved(saved_game.load(path, game)[0])
-        return
-    if record_format is None and game is None:
+        texts = iter([_of_saved(saved_game.load(path, game)[0])])
+    elif record_format is not None:
+        texts = record_format.read(text)
+    elif game is not None:
+        texts = _lines(text, game)
+    else:
         known = ", ".join(f".{suffix}" for suffix in _formats())
         raise ValueError(
             f"{path} has no suffix of a file of games ({known}): if each line has the "
             "moves of a game, give the game"
         )
     try:
-        if record_format is not None:
-            yield from record_format.read(text)
-        elif game is not None:
-            yield from _lines(text, game)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
-
-
-def game_of(
-    path: str | os.PathLike[str], found: GameText | ValueError, wanted: Game | None
-) -> Game:
-    """Returns the game that a text of `game_texts` is of.
-
-    Raises:
-        ValueError: it could not be read, or is of an unknown or not of the wanted game.
-    """
-    try:
-        if isinstance(found, ValueError):
-            raise found
-        return _game_of(found, wanted)
-    except ValueError as error:
-        raise ValueError(f"{path}: {error}") from None
-
-
-def played(
-    path: str | os.PathLike[str], found: GameText | ValueError, game: Game
-) -> GameRecord:
-    """Returns a game after playing its moves, to the end by the rules.
-
-    Raises:
-        ValueError: a move is illegal.
-    """
-    try:
-        if isinstance(found, ValueError):
-            raise found
-        return _replayed(compiled(game), found)
+        for found in texts:
+            if isinstance(found, ValueError):
+                yield ValueError(f"{path}: {found}")
+            else:
+                yield found._replace(place=f"{path}: {found.place}")
     except ValueError as error:
         raise ValueError(f"{path}: {error}") from None
 
@@ -130,7 +102,7 @@ def read_game(text: str, game: Game) -> GameRecord:
     """
     text = text.replace("\ufeff", "").strip()
     if text.startswith(saved_game.HEAD):
-        return _replayed(game, _of_saved(saved_game.parse(text, game)[0]))
+        return replayed(game, _of_saved(saved_game.parse(text, game)[0]))
     for each in (JSON_LINES, game.record_format):
         if re.match(each.head, text):
             found = next(each.read(text), None)
@@ -144,8 +116,8 @@ def read_game(text: str, game: Game) -> GameRecord:
     name = found.game.partition(":")[0]
     if name not in ("", game.name):  # no game is made from a foreign name
         raise ValueError(f"{found.place} is of {name[:40]!r}, not of {game!r}")
-    _game_of(found, game)
-    return _replayed(game, found)
+    game_of(found, game)
+    return replayed(game, found)
 
 
 def _read(path: Path, decode: Callable[[bytes], str]) -> str:
@@ -243,12 +215,14 @@ def _moves_of(word: str, texts: Set[str], most: int) -> list[str]:
     return moves[::-1]
 
 
-def _game_of(found: GameText, wanted: Game | None) -> Game:
-    """Returns the game to replay a record in.
+def game_of(found: GameText | ValueError, wanted: Game | None) -> Game:
+    """Returns the game that a text of `game_texts` is of.
 
     Raises:
-        ValueError: the record is of an unknown game, or not of the wanted one.
+        ValueError: it could not be read, or is of an unknown or not of the wanted game.
     """
+    if isinstance(found, ValueError):
+        raise found
     if not found.game and wanted is not None:
         return wanted
     try:
@@ -263,8 +237,14 @@ def _game_of(found: GameText, wanted: Game | None) -> Game:
     return wanted
 
 
-def _replayed(game: Game, found: GameText) -> GameRecord:
-    """Returns a record after playing its moves, to the end by the rules."""
+def replayed(game: Game, found: GameText | ValueError) -> GameRecord:
+    """Returns a game after playing its moves, to the end by the rules.
+
+    Raises:
+        ValueError: it could not be read, or a move is illegal.
+    """
+    if isinstance(found, ValueError):
+        raise found
     state, actions = first_state(game), []
     for number, text in enumerate(found.moves, 1):
         if state.terminated and found.result is not None:

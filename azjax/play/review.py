@@ -10,8 +10,8 @@ import jax
 import numpy as np
 
 from azjax.games import Game, GameRecord, State
-from azjax.games.host import first_state, next_state, rewards
-from azjax.games.reading import game_of, game_texts, played
+from azjax.games.host import compiled, first_state, next_state, rewards
+from azjax.games.reading import game_of, game_texts, replayed
 from azjax.play.text_output import side_names
 from azjax.players import (
     AnyPlayer,
@@ -89,8 +89,8 @@ def find_game(path: Path, number: int, game: Game | None) -> tuple[Game, GameRec
     chosen = next(texts, None)
     if chosen is None:
         raise ValueError(f"{path} has {before} games: there is no game {number}")
-    made = game_of(path, chosen, game)
-    record = played(path, chosen, made)
+    made = game_of(chosen, game)
+    record = replayed(compiled(made), chosen)
     if not record.moves:
         raise ValueError(f"{path}: game {number} has no moves")
     return made, record

@@ -189,8 +189,8 @@ class Chess(Game[State]):
                 message says why.
         """
         setup = notation.parse_fen(text)
-        state = self._set_up(setup)
-        if generate(turned(state.position)).in_check:
+        other_is_in_check, state = _judged(self, self._set_up(setup))
+        if other_is_in_check:
             color = notation.COLORS[1 - setup.player]
             raise ValueError(f"FEN {text!r}: {color} is in check and not to move")
         if setup.move_count >= self.max_moves:
@@ -198,7 +198,7 @@ class Chess(Game[State]):
                 f"FEN {text!r}: {setup.move_count} half-moves were made, and {self!r} "
                 "is over by then; it needs a larger max_moves"
             )
-        return self._judge(state, generate(state.position))
+        return state
 
     def to_fen(self, state: State) -> str:
         """Returns the position as FEN.
@@ -367,6 +367,17 @@ class Chess(Game[State]):
             outcome=jnp.where(is_mate, winner, jnp.int8(0)),
             terminated=cannot_move | is_drawn,
         )
+
+
+@functools.partial(jax.jit, static_argnames="game")
+def _judged(game: Chess, state: State) -> tuple[jax.Array, State]:
+    """Returns whether the opponent is in check, and the judged state."""
+    both = jax.tree.map(
+        lambda *leaves: jnp.stack(leaves), turned(state.position), state.position
+    )
+    moves = jax.vmap(generate)(both)
+    own = jax.tree.map(lambda leaf: leaf[1], moves)
+    return moves.in_check[0], game._judge(state, own)
 
 
 def _look_and_move(

@@ -82,12 +82,15 @@ def to_pgn(game: "Chess", records: Sequence[GameRecord]) -> str:
     Specification and Implementation Guide")."""
     texts: list[list[str]] = [[] for _ in records]
     longest = max((len(record.moves) for record in records), default=0)
-    states = jax.vmap(lambda _: game.init())(jnp.arange(len(records)))
+    size = 1 << len(records).bit_length()  # few sizes, so that few are compiled
+    states = jax.vmap(lambda _: game.init())(jnp.arange(size))
     view = _View(*map(np.asarray, _look(game, states)))
     for number in range(longest):
-        actions = np.zeros(len(records), np.int32)
-        has_move = [number < len(record.moves) for record in records]
-        actions[has_move] = [r.moves[number] for r in records if number < len(r.moves)]
+        actions = np.zeros(size, np.int32)
+        has_move = np.array([number < len(record.moves) for record in records])
+        actions[: len(records)][has_move] = [
+            record.moves[number] for record in records if number < len(record.moves)
+        ]
         states = _step(game, states, jnp.asarray(actions))
         after = _View(*map(np.asarray, _look(game, states)))
         for index in np.flatnonzero(has_move):

@@ -16,7 +16,7 @@ from azjax.games.core import Game, select, zero_sum
 from azjax.games.game_record import RecordFormat, score_text
 from azjax.games.go import handicap
 from azjax.games.go.chains import Chains
-from azjax.games.go.sgf import SGF
+from azjax.games.go.sgf import SGF, compiled_score
 from azjax.games.go.superko import BoardHashes
 from azjax.games.registry import register
 from azjax.games.symmetry import Symmetry, board_symmetries
@@ -265,7 +265,7 @@ class Go(Game[State]):
         """Returns the winner and the margin, such as `B+12.5`; empty for a draw."""
         if not state.terminated or state.forfeited:
             return ""
-        black, white = np.asarray(_score(self, state)).tolist()
+        black, white = np.asarray(compiled_score(self, state)).tolist()
         return score_text(black - white) if black != white else ""
 
     def board(self, state: State) -> jax.Array:
@@ -301,11 +301,6 @@ class Go(Game[State]):
         )
         action = bit.astype(jnp.int32) - bit // self._grid.stride
         return jnp.where(is_ko, action, NO_KO).astype(jnp.int16)
-
-
-@functools.partial(jax.jit, static_argnames="game")
-def _score(game: Go, state: State) -> jax.Array:
-    return game.score(state)
 
 
 def _check_komi(komi: float) -> None:

@@ -2,15 +2,14 @@
 
 import codecs
 import contextlib
-import functools
 import re
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
+from azjax.games.core import State
 from azjax.games.game_record import (
     MAX_MOVES,
     RANDOM_MOVES,
@@ -21,6 +20,7 @@ from azjax.games.game_record import (
     ends_opening,
     score_text,
 )
+from azjax.games.host import first_state, next_state
 
 if TYPE_CHECKING:
     from azjax.games.go.game import Go
@@ -54,18 +54,17 @@ Node = dict[str, list[str]]  # the values of properties, as they are written
 
 def to_sgf(game: "Go", records: Sequence[GameRecord]) -> str:
     """Returns games of Go as an SGF collection (FF[4], red-bean.com/sgf)."""
-    longest = max((len(record.moves) for record in records), default=0)
-    # Powers of two, so that few programs are compiled.
-    shape = [1 << size.bit_length() for size in (len(records), longest)]
-    moves = np.full(shape, -1, np.int32)
-    for row, record in zip(moves, records, strict=False):
-        row[: len(record.moves)] = record.moves
-    margins = np.asarray(_margins(game, jnp.asarray(moves))).tolist()
-    return "".join(map(functools.partial(_tree, game), records, margins))
+    return "".join(_tree(game, record) for record in records)
 
 
-def _tree(game: "Go", record: GameRecord, margin: float) -> str:
-    result = "?" if record.result is None else score_text(record.result * abs(margin))
+def _tree(game: "Go", record: GameRecord) -> str:
+    result = "?"
+    if record.result is not None and not record.fault:
+        state = first_state(game)
+        for action in record.moves:
+            state = next_state(game, state, action)
+        black, white = np.asarray(compiled_score(game, state)).tolist()
+        result = score_text(record.result * abs(black - white))
     if record.fault and record.result:
         winner = "B" if record.result > 0 else "W"
         result = f"{winner}+{'F' if record.is_forfeit else 'R'}"
@@ -107,20 +106,9 @@ def _escaped(text: str) -> str:
 
 
 @jax.jit(static_argnames="game")
-def _margins(game: "Go", moves: jax.Array) -> jax.Array:
-    """Returns `[N]` float32, by how many points black is ahead after the moves."""
-
-    def play(row):
-        def step(state, action):
-            after = game.step(state, action)
-            return jax.tree.map(
-                lambda new, old: jnp.where(action >= 0, new, old), after, state
-            ), None
-
-        black, white = game.score(jax.lax.scan(step, game.init(), row)[0])
-        return black - white
-
-    return jax.vmap(play)(moves)
+def compiled_score(game: "Go", state: State) -> jax.Array:
+    """Returns `game.score(state)`, compiled once for each game."""
+    return game.score(state)
 
 
 def read_sgf(text: str) -> Iterator[GameText | ValueError]:
