@@ -5,6 +5,7 @@ import numpy as np
 from azjax import arena
 from azjax.arena.pairs import score_interval
 from azjax.arena.results import concatenate
+from azjax.games import GameRecord
 
 
 def result(moves, results, faults=None, opening_moves=0):
@@ -57,8 +58,8 @@ def test_forfeits_belong_to_the_loser_and_a_resignation_is_none():
 def test_game_records_name_the_players_in_order_and_have_the_known_values():
     match = result([[0, 1, -1], [0, 2, 3]], [1, 1], opening_moves=1)
     first, second = match.game_records(("me", "you"))
-    assert first == (("me", "you"), [0, 1], 1, "", 1, ())
-    assert second == (("you", "me"), [0, 2, 3], -1, "", 1, ())
+    assert first == GameRecord(("me", "you"), [0, 1], 1, "", 1)
+    assert second == GameRecord(("you", "me"), [0, 2, 3], -1, "", 1)
     values = np.array([[np.nan] * 3, [np.nan, 0.5, -1]])
     match = dataclasses.replace(match, values=values)
     first, second = match.game_records(("me", "you"))

@@ -55,7 +55,7 @@ def test_the_targets_are_the_best_moves_and_the_solved_results(stored):
 
 
 def test_a_run_learns_the_solved_results(stored):
-    _, chunk, _ = first_chunk(stored[1] / "stored")
+    chunk, _ = first_chunk(stored[1] / "stored")
     assert np.asarray(chunk.terminated).all()
     assert set(np.unique(chunk.reward)) == {-1, 0, 1}
 

@@ -4,10 +4,11 @@ import pytest
 from commands.refusal import assert_refused
 from matplotlib.image import imread
 from training.saved_runs import evaluation_row, iteration_row, save_run
+from untrained import untrained
 
 from azjax import cli, games
 from azjax.networks import DenseTrunkConfig, NetworkConfig
-from azjax.players import TrainedPlayer, first_network, save_player
+from azjax.players import RandomPlayer, TrainedPlayer, save_player
 from azjax.search import GumbelConfig
 
 ROWS = [evaluation_row(0, random=0.5), evaluation_row(4, mistakes=0.25, random=0.75)]
@@ -27,14 +28,21 @@ def runs(tmp_path):
 
 
 @pytest.fixture
-def players(tmp_path, runs):
-    """Saves the initial players of the runs."""
-    for seed, run in enumerate(runs):
-        network, variables = first_network(seed, GAME, NETWORK)
-        trained = TrainedPlayer(
-            GAME, network, variables, NETWORK, GumbelConfig(), seed=seed
-        )
+def asked(tmp_path, runs, monkeypatch):
+    """Saves an untrained player of the runs, which moves at random in place of a
+    search. Returns the numbers of simulations that it is made with."""
+    network, variables = untrained(GAME, NETWORK)
+    trained = TrainedPlayer(GAME, network, variables, NETWORK, GumbelConfig(), seed=0)
+    for run in runs:
         save_player(tmp_path / run / "player", trained)
+    asked = []
+
+    def player(self, simulations):
+        asked.append(simulations)
+        return RandomPlayer(self.game)
+
+    monkeypatch.setattr(TrainedPlayer, "player", player)
+    return asked
 
 
 def compare(*args):
@@ -97,9 +105,9 @@ def test_the_plot_is_a_picture(runs, tmp_path, capsys):
     assert f"plot: {path}" in capsys.readouterr().out
 
 
-@pytest.mark.usefixtures("players")
-def test_the_players_of_the_runs_play_matches(runs, capsys):
+def test_the_players_of_the_runs_play_matches(runs, asked, capsys):
     compare(*runs, "--games", 4, "--simulations", 2, "--json")
+    assert asked == [2, 2]
     out, err = capsys.readouterr()
     tournament = json.loads(out)["tournament"]
     assert {line["player"] for line in tournament["players"]} == {"first", "second"}
