@@ -122,7 +122,7 @@ def test_python_chess_plays_a_game_with_the_program(
         if simulations:
             engine.configure({"Simulations": simulations})
         board = chess.Board("8/P5k1/8/3pP3/8/8/8/R3K2R w KQ d6 0 9")
-        while not board.is_game_over() and board.ply() < 40:
+        while not board.is_game_over() and board.ply() < 12:
             limit = chess.engine.Limit(nodes=4)
             played = engine.play(board, limit, info=chess.engine.INFO_ALL)
             assert played.info["pv"][0] == played.move

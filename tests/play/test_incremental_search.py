@@ -124,35 +124,21 @@ def test_a_new_search_does_not_reuse_the_previous_tree(slices, positions):
     assert visits == [7, 14, 7, 14]
 
 
-def test_trees_move_with_their_positions(slices, positions, found_alone):
-    states = positions
-    first, second, third = (4,), (4, 3), (0, 6, 1, 5)
-    trees = slices.empty_trees(4)
-    everyone = [states[first], states[second], states[third], states[first]]
-    for number in range(2):
-        _, trees = slices.search(number, batch(everyone, [number] * 4), trees)
-    # The second ends; the third becomes the first of a smaller batch.
+def test_trees_move_with_their_positions_when_a_batch_grows_and_shrinks(
+    slices, positions, found_alone
+):
+    first, second, third = ((4,), (4, 3), (0, 6, 1, 5))
+    _, trees = slices.search(0, batch([positions[third]], [0]), slices.empty_trees(1))
+    trees = slices.rearranged(trees, np.array([1, 1, 0, 1], np.int32))
+    everyone = [positions[actions] for actions in (first, second, third, first)]
+    decisions, trees = slices.search(1, batch(everyone, [0, 0, 1, 0]), trees)
+    assert [decision.analysis.visits.sum() for decision in decisions] == [7, 7, 14, 7]
+    # The others end; the third becomes the first of a smaller batch.
     trees = slices.rearranged(trees, np.array([2], np.int32))
     for number in range(2, 4):
-        (decision,), trees = slices.search(
-            number, batch([states[third]], [number]), trees
-        )
+        one = batch([positions[third]], [number])
+        (decision,), trees = slices.search(number, one, trees)
     np.testing.assert_array_equal(decision.analysis.visits, found_alone[third][1])
-
-
-def test_a_batch_can_grow(slices, positions, found_alone):
-    first, other = positions[(4,)], positions[(4, 3)]
-    trees = slices.empty_trees(1)
-    for number in range(2):
-        one = batch([first], [number])
-        _, trees = slices.search(number, one, trees)
-    trees = slices.rearranged(trees, np.array([0, 1, 1, 1], np.int32))
-    for number in range(2, 4):
-        four = [first, other, other, other]
-        made = [number] + [number - 2] * 3
-        decisions, trees = slices.search(number, batch(four, made), trees)
-    np.testing.assert_array_equal(decisions[0].analysis.visits, found_alone[(4,)][1])
-    assert decisions[1].analysis.visits.sum() == 2 * PLAN.per_slice
 
 
 def test_slices_of_random_playouts_add_up():

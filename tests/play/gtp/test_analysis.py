@@ -37,36 +37,27 @@ def decision_of_search(visits=(0, 30, 10, 0), line=(1, 24, 25)):
     )
 
 
-def test_lz_line_has_the_format_of_leela_zero():
+def test_lines_have_the_formats_of_leela_zero_and_katago():
     assert lz_line(GO, FIRST, decision_of_search(), MAX_MOVES) == (
         "info move B5 visits 30 winrate 5500 prior 5000 order 0 pv B5 E1 pass "
         "info move C5 visits 10 winrate 2500 prior 1250 order 1 pv C5"
     )
-
-
-def test_kata_line_has_the_format_of_katago():
     assert kata_line(GO, FIRST, decision_of_search(), 1) == (
         "info move B5 visits 30 utility 0.100000 winrate 0.550000 prior 0.500000 "
         "order 0 pv B5 E1 pass"
     )
 
 
-def test_the_chosen_move_is_first_even_with_fewer_visits():
+def test_the_chosen_move_is_first_and_without_a_search_has_a_visit():
     found = analyzed_moves(decision_of_search(visits=(0, 5, 10, 5)))
     assert [move.action for move in found] == [1, 2, 3]
-
-
-def test_without_a_search_the_policy_is_reported():
     policy = np.zeros(26, np.float32)
     policy[[3, 7]] = 0.25, 0.75
     found = analyzed_moves(MoveDecision(3, policy, 0.5))
-    assert [move.action for move in found] == [3, 7]
-    assert [move.visits for move in found] == [1, 0]
-    assert [move.value for move in found] == [0.5, 0.5]
-    assert [move.line for move in found] == [[3], [7]]
-
-
-def test_without_a_policy_only_the_move_is_reported():
+    assert [(move.action, move.visits, move.value, move.line) for move in found] == [
+        (3, 1, 0.5, [3]),
+        (7, 0, 0.5, [7]),
+    ]
     (found,) = analyzed_moves(MoveDecision(25))
     assert (found.action, found.visits, found.value, found.prior) == (25, 1, 0, 0)
 
@@ -76,11 +67,8 @@ def test_a_search_is_repeated_while_its_visits_grow():
     seen = itertools.islice(repeated(lambda: next(decisions)), 7)
     visits = [int(decision.analysis.visits.sum()) for decision in seen]
     assert visits == [10, 20, 30, 30, 30, 30, 30]
-
-
-def test_a_decision_without_search_is_not_repeated():
-    decisions = iter([MoveDecision(3), MoveDecision(4)])
-    seen = itertools.islice(repeated(lambda: next(decisions)), 3)
+    moves = iter([MoveDecision(3), MoveDecision(4)])  # without a search
+    seen = itertools.islice(repeated(lambda: next(moves)), 3)
     assert [decision.action for decision in seen] == [3, 3, 3]
 
 
@@ -148,7 +136,7 @@ def test_an_empty_line_ends_an_analysis(talk):
 
 
 def test_a_move_is_made_after_its_analysis(talk):
-    engine = talk("tic_tac_toe", "alphazero:pretrained?simulations=32")
+    engine = talk("tic_tac_toe", "mcts:32")
     for command in ("lz-genmove_analyze b 10", "kata-genmove_analyze w 10"):
         (answer,) = engine.ask(command)
         first, info, play = answer.split("\n")
@@ -158,7 +146,7 @@ def test_a_move_is_made_after_its_analysis(talk):
 
 
 def test_the_analysis_of_a_proven_win_has_winrate_1(talk):
-    engine = talk("tic_tac_toe", "alphazero:pretrained?simulations=32")
+    engine = talk("tic_tac_toe", "mcts:32")
     engine.ask("play b a1", "play w a2", "play b b1", "play w b2")
     info = engine.ask("lz-analyze b", "name")[0].split("\n")[1]
     assert info.startswith("info move C1 ")

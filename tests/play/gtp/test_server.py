@@ -59,7 +59,7 @@ def test_it_ends_without_an_error_when_its_output_is_closed(capsys):
 
 
 @pytest.mark.parametrize(
-    "name", [pytest.param("connect_four", marks=pytest.mark.slow), "go:4,1.5"]
+    "name", ["tic_tac_toe", pytest.param("go:4,1.5", marks=pytest.mark.slow)]
 )
 def test_as_a_program_it_is_an_engine_for_azjaxs_gtp_player(
     monkeypatch, program_environment, name

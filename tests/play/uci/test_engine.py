@@ -64,10 +64,9 @@ def test_a_search_reports_its_progress(engine):
 
 
 def test_without_limits_a_search_makes_the_players_simulations(engine):
-    lines = engine.ask("position startpos", "go")
-    assert number(lines[-2], "nodes") == SIMULATIONS
-    lines = engine.ask("go nodes 1000000")
-    assert number(lines[-2], "nodes") == SIMULATIONS
+    for go in ("go", "go nodes 1000000"):
+        lines = engine.ask("position startpos", go)
+        assert number(lines[-2], "nodes") == SIMULATIONS
 
 
 def test_options_limit_a_search_and_report_several_moves(engine):
@@ -187,10 +186,6 @@ def test_a_search_of_no_position_has_no_move(simple):
     assert simple.ask(mate, "go") == ["info string game over", "bestmove (none)"]
 
 
-def test_words_before_a_command_are_ignored(simple):
-    assert simple.ask("joho isready", until="readyok") == ["readyok"]
-
-
 @pytest.mark.parametrize(
     "go",
     [
@@ -208,7 +203,8 @@ def test_wrong_limits_still_give_a_move(simple, go):
     assert chess.Move.from_uci(best_move(lines)) in chess.Board().legal_moves
 
 
-def test_quit_ends_the_conversation(simple):
+def test_words_before_a_command_are_ignored_and_quit_ends_the_conversation(simple):
+    assert simple.ask("joho isready", until="readyok") == ["readyok"]
     assert not simple.send("quit")
 
 

@@ -41,13 +41,9 @@ def test_variations_are_ordered_by_visits_and_have_their_scores():
         "info depth 2 multipv 1 score cp 191 nodes 21 nps 42 time 500 pv d2d4 d7d5",
         "info depth 1 multipv 2 score cp -191 nodes 21 nps 42 time 500 pv a2a4",
     ]
-
-
-def test_a_player_without_search_has_one_variation():
-    state = first_state(CHESS)
-    decision = MoveDecision(CHESS.text_to_action(state, "e2e4"), None, 0.5)
-    (line,) = variations(CHESS, state, decision, 5, is_solved=False)
-    assert line == (["e2e4"], "cp 191")
+    without_search = MoveDecision(decision.action, None, 0.5)
+    found = variations(CHESS, state, without_search, 5, is_solved=False)
+    assert found == [(["d2d4"], "cp 191")]
 
 
 MATES = [
@@ -60,21 +56,13 @@ MATES = [
 ]
 
 
-def score_of(fen, line, value, *, is_solved):
-    state = CHESS.from_fen(fen)
-    moves = line.split()
-    decision = decision_of(state, moves, {moves[0]: (1, value)}, value)
-    (found,) = variations(CHESS, state, decision, 1, is_solved=is_solved)
-    return found.score
-
-
 @pytest.mark.parametrize(("fen", "line", "value", "score"), MATES)
 def test_a_solved_mate_is_reported(fen, line, value, score):
-    assert score_of(fen, line, value, is_solved=True) == score
-
-
-def test_without_the_solver_only_a_mating_move_is_a_mate():
-    for fen, line, value, score in MATES[:2]:
-        is_one_move = " " not in line
-        expected = score if is_one_move else "cp 2000"
-        assert score_of(fen, line, value, is_solved=False) == expected
+    state, moves = CHESS.from_fen(fen), line.split()
+    decision = decision_of(state, moves, {moves[0]: (1, value)}, value)
+    (found,) = variations(CHESS, state, decision, 1, is_solved=True)
+    assert found.score == score
+    # Without the solver only a mating move is a mate.
+    (found,) = variations(CHESS, state, decision, 1, is_solved=False)
+    is_long = score.startswith("mate") and len(moves) > 1
+    assert found.score == (f"cp {2000 * int(value)}" if is_long else score)

@@ -61,6 +61,9 @@ def test_a_search_ends_at_its_limits(make, spec):
     assert nodes(searcher, Limits(depth=1)) == [2]
     assert nodes(searcher, Limits(seconds=0.0))[-1] <= 2
     assert nodes(searcher, Limits(), is_stopped=True) == [2]
+    if spec == UCT:  # which has no plan
+        assert nodes(searcher, Limits(seconds=1e-9)) == [2]
+        assert nodes(searcher, Limits(seconds=1e6))[-1] == SIMULATIONS
 
 
 def test_sequential_halving_plans_its_simulations_by_the_clock_and_its_speed(make):
@@ -68,23 +71,13 @@ def test_sequential_halving_plans_its_simulations_by_the_clock_and_its_speed(mak
         assert nodes(make(GUMBEL), Limits(seconds=seconds))[-1] == planned
 
 
-@pytest.mark.slow
-def test_uct_has_no_plan_and_ends_after_a_slice(make):
-    assert nodes(make(UCT), Limits(seconds=1e-9)) == [2]
-    assert nodes(make(UCT), Limits(seconds=1e6))[-1] == SIMULATIONS
-
-
-@pytest.mark.parametrize("spec", [GUMBEL, RANDOM])
-def test_a_search_is_restricted_to_moves(make, spec):
+def test_every_slice_is_restricted_to_moves(make):
     allowed, reports = np.isin(np.arange(9), [3, 8]), []
-    searcher, clock = make(spec), Clock(Limits(nodes=10))
-    most = searcher.simulations
-    searcher.search(first_state(GAME), clock, most, reports.append, allowed)
+    make(GUMBEL).search(first_state(GAME), Clock(Limits()), 10, reports.append, allowed)
     for decision, _, _ in reports:
         assert decision.action in (3, 8)
         assert not decision.policy[~allowed].any()
-        if decision.analysis is not None:
-            assert not decision.analysis.visits[~allowed].any()
+        assert not decision.analysis.visits[~allowed].any()
 
 
 def test_a_player_without_search_decides_at_once(make):
@@ -116,11 +109,8 @@ def test_a_player_without_search_decides_at_once(make):
 )
 def test_the_limits_of_white_are_read(text, limits):
     assert parse_go(text.split(), 0) == pytest.approx(limits)
-
-
-def test_black_has_its_own_clock():
-    words = ["wtime", "60000", "btime", "30000", "winc", "0", "binc", "100"]
-    assert parse_go(words, 1).seconds == pytest.approx(1.075)
+    black = "wtime 60000 btime 30000 winc 0 binc 100"
+    assert parse_go(black.split(), 1).seconds == pytest.approx(1.075)
 
 
 def test_a_clock_ends_at_its_limits():
@@ -147,9 +137,6 @@ def test_time_counts_from_the_hit_of_a_ponder_search():
     clock.ponderhit()
     assert clock.is_over(1, 0.0)
     clock.wait()
-
-
-def test_a_hit_does_not_end_an_infinite_search():
-    clock = Clock(Limits(is_infinite=True))
-    clock.ponderhit()
-    assert clock.is_waiting
+    infinite = Clock(Limits(is_infinite=True))
+    infinite.ponderhit()
+    assert infinite.is_waiting
