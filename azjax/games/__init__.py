@@ -1,8 +1,7 @@
 """Board games as pure JAX state transitions."""
 
 from azjax.games.breakthrough import Breakthrough
-from azjax.games.checking import check
-from azjax.games.checking_play import ContractError
+from azjax.games.checking import ContractError, check
 from azjax.games.chess import Chess
 from azjax.games.connect_four import ConnectFour
 from azjax.games.core import Game, State

@@ -1,6 +1,9 @@
 """`check`: tests of the contract of `azjax.games.Game`."""
 
+import contextlib
+import functools
 import inspect
+from collections.abc import Iterator
 from typing import Any
 
 import jax
@@ -8,12 +11,36 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.checks import check_int, is_int
-from azjax.games.checking_play import (
-    calling,
-    check_random_games,
-    require,
-)
-from azjax.games.core import Game
+from azjax.games.core import Game, State, select
+
+Rules = dict[str, Any]  # by the text of the rule, whether it holds
+
+_NUM_READ = 3  # actions of a position whose texts are read back
+_MUST_AGREE = "must return the same alone and under jax.vmap, and each time"
+
+
+class ContractError(ValueError):
+    """A game breaks the contract; the message names the rule and the moves."""
+
+
+def require(condition: object, message: str) -> None:
+    """Raises a `ContractError` unless the condition holds."""
+    if not condition:
+        raise ContractError(message)
+
+
+@contextlib.contextmanager
+def calling(name: str) -> Iterator[None]:
+    """A context in which an error of the game's own code is a violation."""
+    try:
+        yield
+    except ContractError:
+        raise
+    except Exception as error:
+        text = (str(error).strip() or "without a message").splitlines()[0]
+        raise ContractError(
+            f"{name}: must not raise {type(error).__name__}: {text}"
+        ) from error
 
 
 def check(game: Game, *, num_games: int = 64, seed: int = 0) -> None:
@@ -48,7 +75,7 @@ def check(game: Game, *, num_games: int = 64, seed: int = 0) -> None:
     _check_init(game)
     _check_types(game)
     _check_symmetries(game)
-    num_positions = check_random_games(game, num_games, generator)
+    num_positions = _check_random_games(game, num_games, generator)
     print(
         f"{game!r} keeps the contract: {num_games} random games, {num_positions:,} "
         f"positions, symmetries ({len(game.symmetries)}), texts and drawings"
@@ -236,3 +263,236 @@ def _check_symmetries(game: Game) -> None:
         require(place or is_identity, f"{what}: must be the identity")
         other = seen.setdefault(tuple(actions.tolist()), place)
         require(other == place, f"{what}: must differ from symmetries[{other}]")
+
+
+def _check_random_games(
+    game: Game, num_games: int, generator: np.random.Generator
+) -> int:
+    """Plays B random games to their end and one step further; returns the number of
+    positions before the end."""
+    examine_all = jax.jit(jax.vmap(functools.partial(_examine, game)))
+    call_alone = jax.jit(functools.partial(_call, game))
+    states = jax.tree.map(
+        lambda leaf: np.broadcast_to(
+            leaf, (num_games, len(game.symmetries), *np.shape(leaf))
+        ),
+        game.init(),
+    )
+    history: list[np.ndarray] = []
+    num_positions, first_was_over = 0, False
+
+    def where(index: int) -> str:
+        actions = [int(action[index]) for action in history]
+        return f"(game {index} after {len(actions)} moves, {actions})"
+
+    while True:
+        noise = generator.random((num_games, game.num_actions), np.float32)
+        seen, rules = examine_all(states, noise)
+        is_over = np.asarray(states.terminated)[:, 0]
+        limit = f"max_moves: games must be over after {game.max_moves} moves"
+        rules[limit] = is_over | (len(history) < game.max_moves)
+        for rule, holds in rules.items():
+            failed = np.flatnonzero(~np.asarray(holds))
+            if failed.size:
+                raise ContractError(f"{rule} {where(failed[0])}")
+        state = jax.tree.map(lambda leaf: jnp.asarray(leaf[0, 0]), states)
+        with calling("a position alone"):
+            alone = call_alone(state, seen["action"][0])
+        for name, found in alone.items():
+            batched = jax.tree.map(lambda leaf: leaf[0, 0], seen[name])
+            is_same = jax.tree.all(jax.tree.map(_agree, found, batched))
+            require(is_same, f"{name}: {_MUST_AGREE} {where(0)}")
+        # The beginning, the positions after 1, 2, 4, ... moves, and the end.
+        is_shown = is_over[0] or len(history) & (len(history) - 1) == 0
+        if is_shown and not first_was_over:
+            last_action = int(history[-1][0]) if history else None
+            try:
+                _check_texts_and_drawings(game, state, last_action)
+            except ContractError as error:
+                raise ContractError(f"{error} {where(0)}") from error.__cause__
+        if is_over.all():
+            return num_positions
+        num_positions += int((~is_over).sum())
+        first_was_over = is_over[0]
+        states = seen["step"]
+        history.append(np.asarray(seen["action"]))
+
+
+def _examine(
+    game: Game, states: State, noise: jax.Array
+) -> tuple[dict[str, Any], Rules]:
+    """Tests a position, its images and some steps from it.
+
+    Args:
+        game: the game.
+        states: leaves `[S, ...]`; the position and its images under the symmetries.
+        noise: `[A]`; the legal action with the highest number is played.
+
+    Returns:
+        What the methods return, by name, with the next states as `step` and the chosen
+        `action`; and the rules.
+    """
+    seen = jax.vmap(functools.partial(_look, game))(states)
+    state = jax.tree.map(lambda leaf: leaf[0], states)
+    legal = seen["legal_action_mask"][0]
+    action = jnp.where(legal, noise, -1).argmax()
+    illegal = jnp.where(legal.all(), -1, jnp.where(legal, -1, noise).argmax())
+    tries = jnp.stack([illegal, -1, game.num_actions])
+    images = np.stack([np.argsort(symmetry.actions) for symmetry in game.symmetries])
+    # One call of `step` for the moves and the tries: it takes longest to compile.
+    repeated = jax.tree.map(
+        lambda leaf: jnp.concatenate([leaf, leaf[np.zeros(3, int)]]), states
+    )
+    actions = jnp.concatenate([jnp.asarray(images)[:, action], tries])
+    after = jax.vmap(game.step)(repeated, actions.astype(jnp.int32))
+    next_states, tried = (
+        jax.tree.map(lambda leaf: leaf[part], after)  # noqa: B023
+        for part in (slice(len(images)), slice(len(images), None))
+    )
+    next_state = jax.tree.map(lambda leaf: leaf[0], next_states)
+    rules = _position_rules(game, state, seen) | _image_rules(game, states, seen)
+    rules |= _step_rules(game, state, next_state, tried)
+    # `next_state` itself has been tested for changes after the end.
+    next_states = jax.vmap(select)(states.terminated, states, next_states)
+    return seen | {"step": next_states, "action": action}, rules
+
+
+def _look(game: Game, state: State) -> dict[str, Any]:
+    names = ("legal_action_mask", "rewards", "observe", "board", "evaluate")
+    return {name: getattr(game, name)(state) for name in names}
+
+
+def _call(game: Game, state: State, action: jax.Array) -> dict[str, Any]:
+    after = select(state.terminated, state, game.step(state, action))
+    return _look(game, state) | {"step": after}
+
+
+def _agree(array: Any, other: Any) -> bool:
+    """Returns whether arrays are equal, floats up to rounding."""
+    is_float = np.issubdtype(np.asarray(array).dtype, np.floating)
+    return bool((np.allclose if is_float else np.array_equal)(array, other))
+
+
+def _position_rules(game: Game, state: State, seen: dict[str, Any]) -> Rules:
+    legal, rewards, board, observation = (
+        seen[name][0] for name in ("legal_action_mask", "rewards", "board", "observe")
+    )
+    is_over, last = state.terminated, len(game.pieces) - 1
+    most = game.max_legal_actions or game.num_actions
+    has_legal = is_over | legal.any()
+    no_rewards = is_over | (rewards == 0).all()
+    return {
+        "legal_action_mask: an action must be legal until the game is over": has_legal,
+        "legal_action_mask: no more actions may be legal than `max_legal_actions`, "
+        f"{most}": legal.sum() <= most,
+        "rewards: must be zeros until the game is over": no_rewards,
+        "rewards: must sum to zero": jnp.abs(rewards.sum()) < 1e-6,
+        "rewards: must be between -1 and 1": (jnp.abs(rewards) <= 1).all(),
+        "observe: the values must be finite": jnp.isfinite(observation).all(),
+        f"board: must be -1 where a cell is empty, else 0 to {last}, a place in "
+        "`pieces`": ((board >= -1) & (board <= last)).all(),
+    }
+
+
+def _step_rules(game: Game, state: State, after: State, tried: State) -> Rules:
+    """`tried`: leaves `[3, ...]`; after an illegal action, -1 and A."""
+    is_over, player = state.terminated, state.current_player
+    takes_turns = is_over | (after.current_player == 1 - player)
+    is_same = functools.partial(_is_same, state)
+    stays = ~is_over | is_same(after) & jax.vmap(is_same)(tried).all()
+    rules: Rules = {
+        "step: the players must take turns, in the last step too": takes_turns,
+        "step: nothing may change once the game is over": stays,
+    }
+    ends = is_over | tried.terminated
+    loss = jnp.where(player == 0, 1, -1) * jnp.array([-1.0, 1.0])
+    is_loss = (jax.vmap(game.rewards)(tried) == loss).all(axis=1)
+    is_loss = is_over | ~tried.terminated | is_loss
+    # -1 is tried in place of an illegal action if all actions are legal.
+    for place, what in (0, "an illegal action"), (slice(1, 3), "-1 or num_actions"):
+        rules[f"step: {what} must end the game"] = ends[place].all()
+        rules[f"step: {what} must be a loss for its player"] = is_loss[place].all()
+    return rules
+
+
+def _is_same(state: State, other: State) -> jax.Array:
+    same = jax.tree.map(lambda old, new: (old == new).all(), state, other)
+    return jnp.stack(jax.tree.leaves(same)).all()
+
+
+def _image_rules(game: Game, states: State, seen: dict[str, Any]) -> Rules:
+    """Compares the images of a position with what the methods return for them; the
+    image of a position is the position after the images of the moves."""
+    legal, rewards, observations = (
+        seen[name] for name in ("legal_action_mask", "rewards", "observe")
+    )
+    rules: Rules = {}
+    for place, symmetry in enumerate(game.symmetries):
+        image = symmetry.observation(observations[0])
+        is_seen = jnp.isclose(observations[place], image, equal_nan=True).all()
+        is_legal = (legal[place] == legal[0][symmetry.actions]).all()
+        has_end = (rewards[place] == rewards[0]).all()
+        for array in states.terminated, states.current_player:
+            has_end &= array[place] == array[0]
+        name = f"symmetries[{place}]:"
+        rules |= {
+            f"{name} `observation(observe(state))` must be `observe(image)`": is_seen,
+            f"{name} `legal_action_mask(state)[actions]` must be "
+            "`legal_action_mask(image)`": is_legal,
+            f"{name} the image must have the same player, end and rewards": has_end,
+        }
+    return rules
+
+
+def _check_texts_and_drawings(
+    game: Game, state: State, last_action: int | None
+) -> None:
+    height, width = game.board(state).shape
+    columns, rows = list(game.column_labels), list(game.row_labels)
+    require(len(columns) == width, f"column_labels: must be {width}: {columns}")
+    require(len(rows) in (0, height), f"row_labels: must be {height} or none: {rows}")
+    if not state.terminated:
+        with calling("texts"):
+            _check_texts(game, state)
+    with calling("drawings"):
+        cells = () if last_action is None else game.last_cells(state, last_action)
+        require(
+            all(0 <= row < height and 0 <= column < width for row, column in cells),
+            f"last_cells: must be on the board, {(height, width)}: {cells}",
+        )
+        text = game.to_text(state, last_action)
+        require(isinstance(text, str), f"to_text: must return a text: {text!r}")
+        policy = np.full(game.num_actions, 1 / game.num_actions, np.float32)
+        svg = game.to_svg(state, last_action, policies={"uniform": policy})
+        is_svg = isinstance(svg, str) and svg.startswith("<svg")
+        require(is_svg, f"to_svg: must return an SVG document: {svg!r}")
+
+
+def _check_texts(game: Game, state: State) -> None:
+    legal = np.flatnonzero(game.legal_action_mask(state)).tolist()
+    actions: dict[str, int] = {}
+    for action in legal:
+        text = game.action_to_text(state, action)
+        is_text = isinstance(text, str) and text
+        require(is_text, f"action_to_text: must return a text for {action}: {text!r}")
+        other = actions.setdefault(text.lower(), action)
+        require(
+            other == action,
+            "action_to_text: legal actions must have different texts, regardless of "
+            f"case; {other} and {action} have {text!r}",
+        )
+    for action in legal[:: max(1, len(legal) // _NUM_READ)][:_NUM_READ]:
+        text = game.action_to_text(state, action)
+        for written in text, f" {text.upper()}\n":
+            found = game.text_to_action(state, written)
+            require(
+                found == action,
+                f"text_to_action: must read {written!r} as {action}: {found!r}",
+            )
+    try:
+        found = game.text_to_action(state, "no action")
+    except ValueError:
+        return
+    raise ContractError(
+        f"text_to_action: must refuse 'no action' by a ValueError: {found!r}"
+    )

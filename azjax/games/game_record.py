@@ -4,10 +4,6 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-import jax
-import jax.numpy as jnp
-import numpy as np
-
 from azjax.checks import check_int, check_number
 
 if TYPE_CHECKING:
@@ -126,9 +122,14 @@ def to_json_lines(game: "Game", records: Sequence[GameRecord]) -> str:
     `opening_moves`, if the loser forfeited or resigned the reason, `forfeit`, and if
     any are known the `values` after the moves, null for one that is not.
     """
-    texts = _move_texts(game, [record.moves for record in records])
+    from azjax.games.host import first_state, next_state  # noqa: PLC0415, a cycle
+
     lines = []
-    for record, moves in zip(records, texts, strict=True):
+    for record in records:
+        state, moves = first_state(game), []
+        for action in record.moves:
+            moves.append(game.action_to_text(state, action))
+            state = next_state(game, state, action)
         line = {
             "game": repr(game),
             "players": record.names,
@@ -201,30 +202,6 @@ def result_of(text: str) -> int | None:
     if text not in results:
         raise ValueError(f"result must be {' or '.join(results)}: {text!r}")
     return results[text]
-
-
-def _move_texts(game: "Game", moves: Sequence[Sequence[int]]) -> list[list[str]]:
-    """Returns the moves of each game in the notation of the game."""
-    longest = max(map(len, moves), default=0)
-    texts: list[list[str]] = [[] for _ in moves]
-    states = jax.tree.map(
-        lambda leaf: np.repeat(np.asarray(leaf)[None], len(moves), axis=0), game.init()
-    )
-    for number in range(longest):
-        actions = np.array([row[number] if number < len(row) else 0 for row in moves])
-        for index, row in enumerate(moves):
-            if number < len(row):
-                state = jax.tree.map(lambda leaf, at=index: leaf[at], states)
-                texts[index].append(game.action_to_text(state, row[number]))
-        states = jax.tree.map(
-            np.asarray, _step(game, states, jnp.asarray(actions, jnp.int32))
-        )
-    return texts
-
-
-@jax.jit(static_argnames="game")
-def _step(game, states, actions):
-    return jax.vmap(game.step)(states, actions)
 
 
 JSON_LINES = RecordFormat("jsonl", r"\{", to_json_lines, from_json_lines)

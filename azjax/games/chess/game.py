@@ -13,8 +13,7 @@ from azjax.checks import check_bool, check_int
 from azjax.games import rendering
 from azjax.games.chess import notation
 from azjax.games.chess.memory import Memory, count_earlier, empty_memory, remember
-from azjax.games.chess.moves import Moves, generate
-from azjax.games.chess.observation import NUM_BOARD_PLANES, board_planes
+from azjax.games.chess.moves import Moves, attacked, generate
 from azjax.games.chess.pgn import PGN
 from azjax.games.chess.position import (
     NUM_ACTIONS,
@@ -22,6 +21,7 @@ from azjax.games.chess.position import (
     Position,
     cells_of,
     is_insufficient,
+    passing_square,
     play,
     turned,
     words_of,
@@ -96,7 +96,7 @@ class Chess(Game[State]):
         check_bool("repetition of chess", repetition)
         check_int("max_moves of chess", max_moves, 1, MAX_MAX_MOVES)
         self.repetition, self.max_moves = repetition, max_moves
-        self.observation_shape = (8, 8, NUM_BOARD_PLANES + 1 + repetition)
+        self.observation_shape = (8, 8, 30 + repetition)
 
     @property
     def options(self) -> dict[str, int | float | str | bool]:
@@ -156,7 +156,17 @@ class Chess(Game[State]):
             earlier = count_earlier(state.memory, state.halfmove_clock)
             numbers.append((earlier > 0).astype(jnp.float32))
         more = jnp.broadcast_to(jnp.stack(numbers), (8, 8, len(numbers)))
-        return jnp.concatenate([board_planes(state.position), more], axis=-1)
+        position = state.position
+        rights = [position.castling >> right & 1 == 1 for right in range(4)]
+        boards = [
+            *(kind & position.mine for kind in position.kinds),
+            *(kind & ~position.mine for kind in position.kinds),
+            *(jnp.where(right, ~np.zeros(2, np.uint32), 0) for right in rights),
+            passing_square(position.en_passant),
+            *attacked(position).reshape(-1, 2),
+        ]
+        planes = cells_of(jnp.stack(boards, axis=-1)).reshape(8, 8, len(boards))
+        return jnp.concatenate([planes.astype(jnp.float32), more], axis=-1)
 
     def rewards(self, state: State) -> jax.Array:
         """Returns `[2]` float32: 1 to the winner, -1 to the loser."""

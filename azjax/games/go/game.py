@@ -14,7 +14,6 @@ from azjax.checks import check_bool, check_int, is_number
 from azjax.games import bitboard, rendering
 from azjax.games.core import Game, select, zero_sum
 from azjax.games.game_record import RecordFormat, score_text
-from azjax.games.go import handicap
 from azjax.games.go.chains import Chains
 from azjax.games.go.sgf import SGF, compiled_score
 from azjax.games.go.superko import BoardHashes
@@ -129,21 +128,29 @@ class Go(Game[State]):
     @property
     def max_handicap(self) -> int:
         """The largest fixed handicap on a board of this size, 0 if there is none."""
-        return handicap.max_stones(self.size)
+        if self.size < 7:
+            return 0
+        return 4 if self.size == 7 or self.size % 2 == 0 else 9
 
     def handicap_points(self, num_stones: int) -> list[str]:
-        """Returns the points of a fixed handicap in the notation of the game.
+        """Returns the points of a fixed handicap (Farnebäck 2002, "Specification of the
+        Go Text Protocol", section 4.1.1) in the notation of the game.
 
         Raises:
             ValueError: the number of stones is not allowed.
         """
-        if not handicap.MIN_STONES <= num_stones <= self.max_handicap:
+        if not 2 <= num_stones <= self.max_handicap:
             raise ValueError(
-                f"a handicap on {self.size} lines has {handicap.MIN_STONES} to "
-                f"{self.max_handicap} stones: {num_stones}"
+                f"a handicap on {self.size} lines has 2 to {self.max_handicap} stones: "
+                f"{num_stones}"
             )
-        points = handicap.fixed_points(self.size, num_stones)
-        return [f"{COLUMNS[column - 1]}{row}" for column, row in points]
+        low = 3 if self.size < 13 else 4
+        high, middle = self.size + 1 - low, (self.size + 1) // 2
+        points = [(low, low), (high, high), (low, high), (high, low)]
+        points += [(low, middle), (high, middle), (middle, low), (middle, high)]
+        if num_stones > 4 and num_stones % 2:
+            points.insert(num_stones - 1, (middle, middle))
+        return [f"{COLUMNS[column - 1]}{row}" for column, row in points[:num_stones]]
 
     def init(self) -> State:
         """Returns the empty board."""

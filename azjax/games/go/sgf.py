@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 import jax
 import numpy as np
 
-from azjax.games.core import State
 from azjax.games.game_record import (
     MAX_MOVES,
     RANDOM_MOVES,
@@ -23,7 +22,7 @@ from azjax.games.game_record import (
 from azjax.games.host import first_state, next_state
 
 if TYPE_CHECKING:
-    from azjax.games.go.game import Go
+    from azjax.games.go.game import Go, State
 
 _LETTERS = "abcdefghijklmnopqrs"
 _COLUMNS = "abcdefghjklmnopqrst"  # of the game's notation, without i
@@ -106,7 +105,7 @@ def _escaped(text: str) -> str:
 
 
 @jax.jit(static_argnames="game")
-def compiled_score(game: "Go", state: State) -> jax.Array:
+def compiled_score(game: "Go", state: "State") -> jax.Array:
     """Returns `game.score(state)`, compiled once for each game."""
     return game.score(state)
 

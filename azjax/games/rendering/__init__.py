@@ -4,15 +4,24 @@ A board is an `[H, W]` int array, the top row first: -1 where a cell is empty, e
 number of the piece that lies there.
 """
 
+from azjax.games.rendering.elements import Cell
 from azjax.games.rendering.game import (
+    board_to_text,
     game_to_svg,
     game_to_text,
     policies_of_moves,
     policies_on_cells,
 )
-from azjax.games.rendering.hexagons import HEXAGONS
-from azjax.games.rendering.pawns import CHESSMEN
-from azjax.games.rendering.styles import DISCS, MARKS, MEN, OTHELLO, STONES, Style
+from azjax.games.rendering.styles import (
+    CHESSMEN,
+    DISCS,
+    HEXAGONS,
+    MARKS,
+    MEN,
+    OTHELLO,
+    STONES,
+    Style,
+)
 from azjax.games.rendering.svg import (
     CELL_SIZE,
     MARGIN,
@@ -22,7 +31,6 @@ from azjax.games.rendering.svg import (
     board_parts,
     board_to_svg,
 )
-from azjax.games.rendering.text import Cell, board_to_text
 
 __all__ = [
     "CELL_SIZE",

@@ -7,6 +7,8 @@ import html
 import math
 from collections.abc import Iterable
 
+Cell = tuple[int, int]  # row from the top, column from the left
+
 # The colors of Okabe and Ito, which color-blind people tell apart.
 BLUE, ORANGE, YELLOW = "#0072b2", "#d55e00", "#f0e442"
 POLICY_COLORS = (BLUE, "#e69f00", "#009e73", "#cc79a7")

@@ -4,6 +4,8 @@ Player 0 and player 1 always differ in more than a color's hue.
 """
 
 import dataclasses
+import functools
+import math
 from collections.abc import Callable, Sequence
 
 from azjax.games.rendering import elements
@@ -214,6 +216,129 @@ MEN = Style(
         lambda x, y: _man(x, y, "#2b2b30", "#fbfaf7"),
     ),
     names=("white men", "black men"),
+    mark=shaded_cell,
+    mark_is_below=True,
+    is_two_sided=True,
+)
+
+
+# A rhombus of hexagons, whose sides belong to the players.
+_PITCH = 72  # between neighbors
+_ROW_PITCH = _PITCH * math.sqrt(3) / 2
+_BORDER = 0.95  # cells between the centers of the outer cells and the end of the board
+_FIRST, _SECOND = BLUE, "#f2b632"
+
+
+def _at(row: float, column: float) -> tuple[float, float]:
+    across = column + _BORDER + (row + _BORDER) / 2
+    return across * _PITCH, (row + _BORDER) * _ROW_PITCH
+
+
+def _extent(height: int, width: int) -> tuple[float, float]:
+    return _at(height - 1 + _BORDER, width - 1 + _BORDER)
+
+
+def _above(_height: int, column: int) -> tuple[float, float]:
+    return _at(0, column)[0], -15
+
+
+def _left_of(row: int) -> tuple[float, float]:
+    x, y = _at(row, -_BORDER)
+    return x - 16, y
+
+
+def _rhombus(height: int, width: int) -> list[str]:
+    """Returns the cells, and behind them a rhombus that shows whose sides are whose."""
+    middle = _at((height - 1) / 2, (width - 1) / 2)
+    top, left = -_BORDER, -_BORDER
+    bottom, right = height - 1 + _BORDER, width - 1 + _BORDER
+    corners = [(top, left), (top, right), (bottom, right), (bottom, left)]
+    sides = [
+        elements.polygon(
+            [
+                _at(*corners[side]),
+                _at(*corners[(side + 1) % 4]),
+                middle,
+            ],
+            color,
+            edge=INK,
+        )
+        for side, color in enumerate((_FIRST, _SECOND, _FIRST, _SECOND))
+    ]
+    cells = [
+        _hexagon(*_at(row, column)) for row in range(height) for column in range(width)
+    ]
+    return [*sides, *cells]
+
+
+def _hexagon(x: float, y: float) -> str:
+    radius = _PITCH / math.sqrt(3)
+    angles = [math.pi * (1 / 6 + corner / 3) for corner in range(6)]
+    corners = [(x + radius * math.cos(a), y + radius * math.sin(a)) for a in angles]
+    return elements.polygon(corners, "#faf9f6", edge="#8a949e")
+
+
+HEXAGONS = Style(
+    ground=_rhombus,
+    pieces=(
+        lambda x, y: (
+            elements.disc(x, y, 25, _FIRST) + elements.cross(x, y, 9, "#d3e9f7", 5)
+        ),
+        lambda x, y: (
+            elements.disc(x, y, 25, _SECOND) + elements.circle(x, y, 11, "#7a5600", 5)
+        ),
+    ),
+    names=("crosses from top to bottom", "rings from left to right"),
+    mark=lambda x, y: elements.circle(x, y, 28, INK, 4),
+    center=_at,
+    size=_extent,
+    column_label=_above,
+    row_label=_left_of,
+)
+
+
+# Chessmen of our own, SVG paths around the middle of a cell: outlines, and what is
+# drawn inside them.
+_OUTLINES = {
+    "pawn": "M-13 22h26v-5c-5-3-8-8-8-15h4v-4h-4a8 8 0 1 0-10 0h-4v4h4c0 7-3 12-8 15z",
+    "knight": "M-13 22h28c2-16 0-32-14-37l-3-6-4 6c-7 3-10 10-13 17l4 5"
+    "c5-1 8-3 11-5 0 7-9 9-9 20z",
+    "bishop": "M-15 22h30v-6h-10l-1-5c9-6 10-15 3-22l-4-4a4 4 0 1 0-6 0l-4 4"
+    "c-7 7-6 16 3 22l-1 5h-10z",
+    "rook": "M-16 22h32v-6h-4l-2-20h4v-14h-7v5h-4v-5h-6v5h-4v-5h-7v14h4l-2 20h-4z",
+    "queen": "M-15 22h30v-5l-3-3 6-22-9 10-3-18-6 16-6-16-3 18-9-10 6 22-3 3z",
+    "king": "M-15 22h30v-6l-3-2c8-6 9-18-1-20-5-1-8 2-9 5v-9h4v-4h-4v-4h-4v4h-4v4h4v9"
+    "c-1-3-4-6-9-5-10 2-9 14-1 20l-3 2z",
+}
+_DETAILS = {
+    "pawn": "M-8 17h16",
+    "knight": "M-6-8l2 2M-8 17h18",
+    "bishop": "M0-9v12M-5-4h10M-9 17h18",
+    "rook": "M-7-4h14M-9 17h18",
+    "queen": "M-10 13h20M-10 17h20",
+    "king": "M-10 13h20M-10 17h20M0-1v10",
+}
+
+
+def _chessman(kind: str, color: str, line: str, x: float, y: float) -> str:
+    return (
+        f'<g transform="translate({x:g} {y:g})" stroke="{line}" stroke-width="1.5" '
+        f'stroke-linejoin="round" stroke-linecap="round">'
+        f'<path d="{_OUTLINES[kind]}" fill="{color}"/>'
+        f'<path d="{_DETAILS[kind]}" fill="none"/></g>'
+    )
+
+
+def _chessmen(color: str, line: str) -> list[functools.partial[str]]:
+    return [functools.partial(_chessman, kind, color, line) for kind in _OUTLINES]
+
+
+CHESSMEN = Style(
+    ground=MEN.ground,
+    pieces=(*_chessmen("#fdfcf8", INK), *_chessmen("#2b2b30", "#f2efe6")),
+    names=tuple(
+        f"{color} {kind}s" for color in ("white", "black") for kind in _OUTLINES
+    ),
     mark=shaded_cell,
     mark_is_below=True,
     is_two_sided=True,

@@ -10,9 +10,8 @@ from typing import NamedTuple
 import numpy as np
 
 from azjax.games.rendering import elements
-from azjax.games.rendering.elements import PAPER, POLICY_COLORS
+from azjax.games.rendering.elements import PAPER, POLICY_COLORS, Cell
 from azjax.games.rendering.styles import CELL_SIZE, Style
-from azjax.games.rendering.text import Cell
 
 MARGIN = 30  # around the board, room for the labels
 BAR_ROOM = 92  # above the board, for the bars of a policy over columns
