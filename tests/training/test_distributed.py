@@ -22,11 +22,16 @@ SETTINGS = (
     "--self-play.num-games=16",
     "--self-play.moves-per-chunk=8",
     "--self-play.num-simulations=2",
+    "--replay.capacity=2048",
+    "--replay.min-window=2048",
     "--replay.min-positions=256",
     "--network.trunk.width=16",
+    "--network.trunk.num-blocks=1",
+    "--network.trunk.stem-channels=8",
     "--evaluation.num-evaluations=1",
     "--evaluation.num-games=4",
     "--evaluation.num-positions=20",
+    "--evaluation.num-simulations=2",
 )
 EVALUATION = Path(__file__).with_name("shared_evaluation.py")
 SECONDS = ("seconds", "positions_per_second", "self_play_seconds", "update_seconds")
@@ -211,7 +216,8 @@ def test_a_full_disk_in_one_of_two_processes_ends_both_and_the_run_can_continue(
     assert said[0][-1].startswith(f"azjax: process 1: {tmp_path}")
     assert problem in said[0][-1]
 
-    processes = start(tmp_path, 2, (("--iterations=40",),) * 2)
+    last = metrics(tmp_path)[-1]["iteration"]
+    processes = start(tmp_path, 2, ((f"--iterations={last + 1}",),) * 2)
     statuses, said = ended(processes)
     assert statuses == [0, 0], said
     assert "continuing after iteration" in "\n".join(said[0])

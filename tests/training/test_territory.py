@@ -20,10 +20,10 @@ from azjax.training import (
     LearnerConfig,
     ReplayConfig,
     TrainConfig,
+    forecast,
     load_config,
     train,
 )
-from azjax.training.forecast import forecast
 from azjax.training.territory import (
     has_owners,
     territory_heads,
@@ -215,10 +215,11 @@ def test_heads_of_the_user_must_have_other_names(tmp_path):
 
 
 @pytest.mark.slow
-def test_the_plan_of_a_run_contains_the_heads(tmp_path):
+def test_the_plan_of_a_run_contains_the_heads(tmp_path, monkeypatch):
+    monkeypatch.setattr(forecast, "compile_phase", lambda phase, mesh: phase)
     settings = config(tmp_path)
     without = dataclasses.replace(
         settings, learner=dataclasses.replace(LEARNER, owners_weight=0.0)
     )
-    sizes = [sum(forecast(each).state.values()) for each in (settings, without)]
+    sizes = [sum(forecast.forecast(x).state.values()) for x in (settings, without)]
     assert sizes[0] > sizes[1]
