@@ -3,6 +3,7 @@
 import asyncio
 import collections
 import contextlib
+import json
 from collections.abc import AsyncIterator, Collection
 from typing import Any
 from urllib.parse import quote, urlsplit
@@ -13,7 +14,6 @@ from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import Request
 from starlette.responses import (
-    JSONResponse,
     PlainTextResponse,
     RedirectResponse,
     Response,
@@ -24,13 +24,10 @@ from starlette.websockets import WebSocket
 from azjax.games import game_title
 from azjax.play.page_files import media_type, read_page
 from azjax.play.server.catalog import GameOffer, find_key, run_players
-from azjax.play.server.comparing import (
-    MAX_RUNS,
-    describe_comparison,
-    draw_runs,
-)
+from azjax.play.server.comparing import MAX_RUNS
 from azjax.play.server.connection import TRY_AGAIN_LATER, Connection
 from azjax.play.server.guard import Guard
+from azjax.play.server.jobs import report
 from azjax.play.server.progress import describe_progress, latest_numbers
 from azjax.play.server.registry import PlayerRegistry
 from azjax.play.server.runs import RunInfo, plot_version, read_plot
@@ -123,7 +120,7 @@ class _Site:
 
     async def lobby_json(self, request: Request) -> Response:
         del request
-        return JSONResponse(await self._pools.run(self._describe_lobby))
+        return _json(await self._pools.run(self._describe_lobby))
 
     async def picture(self, request: Request) -> Response:
         picture = await self._draw(await self._game(request))
@@ -131,7 +128,7 @@ class _Site:
 
     async def game_json(self, request: Request) -> Response:
         offer = await self._game(request)
-        return JSONResponse(
+        return _json(
             {
                 "engine": "server",
                 "socket": SOCKET,
@@ -143,7 +140,7 @@ class _Site:
 
     async def run_json(self, request: Request) -> Response:
         run = await self._run(request)
-        return JSONResponse(await self._pools.run(self._describe_run, run))
+        return _json(await self._pools.run(self._describe_run, run))
 
     async def plot(self, request: Request) -> Response:
         plot = await self._pools.run(read_plot, await self._run(request))
@@ -158,18 +155,18 @@ class _Site:
     async def compare_json(self, request: Request) -> Response:
         runs, chosen = await self._compared(request)
         compared = await self._pools.run_shared(
-            ("comparison", chosen), describe_comparison, chosen
+            ("comparison", chosen), self._registry.comparisons.describe, chosen
         )
         keys = {run.key for run in chosen}
         listed = [{"key": run.key, "isChosen": run.key in keys} for run in runs]
         title = game_title(repr(runs[0].game))
-        return JSONResponse(
-            {"title": title, "runs": listed, "most": MAX_RUNS, **compared}
-        )
+        return _json({"title": title, "runs": listed, "most": MAX_RUNS, **compared})
 
     async def compare_plot(self, request: Request) -> Response:
         _, chosen = await self._compared(request)
-        plot = await self._pools.run_shared(("plot", chosen), draw_runs, chosen)
+        plot = await self._pools.run_shared(
+            ("plot", chosen), self._registry.comparisons.draw, chosen
+        )
         if plot is None:
             raise HTTPException(404)
         return Response(plot, media_type="image/png")
@@ -292,7 +289,10 @@ class _Site:
 
     async def _draw_all(self) -> None:
         for offer in (await self._pools.run(self._catalog.games)).values():
-            await self._draw(offer)
+            try:
+                await self._draw(offer)
+            except Exception as error:  # clients of that game receive the error
+                report(error)
 
     async def _draw(self, offer: GameOffer) -> str:
         """Returns the picture of a game's first position."""
@@ -311,6 +311,11 @@ def _query(request: Request) -> str:
     return f"?{request.url.query}" if request.url.query else ""
 
 
+def _json(value: Any) -> Response:
+    """Returns a response in ASCII, as names in untrusted files may be invalid text."""
+    return Response(json.dumps(value, allow_nan=False), media_type="application/json")
+
+
 def _players(offer: GameOffer) -> list[dict[str, Any]]:
     return [
         {"name": player.name, "title": player.title, "rating": player.rating}
@@ -321,4 +326,7 @@ def _players(offer: GameOffer) -> list[dict[str, Any]]:
 def _is_same_origin(headers: Headers) -> bool:
     """Returns whether a WebSocket comes from this server's page, or from no page."""
     origin = headers.get("origin")
-    return origin is None or urlsplit(origin).netloc == headers.get("host")
+    try:
+        return origin is None or urlsplit(origin).netloc == headers.get("host")
+    except ValueError:  # it is no URL
+        return False

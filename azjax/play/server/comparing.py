@@ -6,10 +6,11 @@ import itertools
 import logging
 import os
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from azjax.play.server.memory import CacheEntry
 from azjax.play.server.messages import shown
 from azjax.play.server.progress import MAX_NAME
 from azjax.play.server.run_files import stat_inside
@@ -20,74 +21,106 @@ from azjax.training.metrics import METRICS_FILE
 from azjax.training.run_directory import CONFIG_FILE
 
 MAX_RUNS = 8  # of a comparison
-KEPT_RUNS = 100  # whose metrics are cached
-KEPT_PLOTS = 20
 MAX_METRICS_BYTES = 2**26
 MAX_ROWS = 200  # of a section
 MAX_PANELS = 12  # rows of the picture; with more there is none
+RATE_BYTES = 1000  # of a rate of an evaluation in memory, with its share of the rest
+ENTRY_BYTES = 10_000  # of an empty run in memory
 
 _log = logging.getLogger(__name__)
-_drawing = threading.Lock()  # one picture at a time, which takes about a second
 
 Version = tuple[int, ...]  # numbers that change with the files of a run
 
 
-def describe_comparison(runs: Sequence[RunInfo]) -> dict[str, Any]:
-    """Returns the tables of `azjax compare` as JSON; runs that cannot be read are left
-    out."""
-    found = _read(runs)
-    return {
-        "names": [run.name for run in found],
-        "sections": [
-            {
-                "heading": heading,
-                "rows": [
-                    [name[:MAX_NAME], *(text[:MAX_NAME] for text in texts)]
-                    for name, texts in itertools.islice(rows.items(), MAX_ROWS)
-                ],
-            }
-            for heading, rows in (sections(found) if found else ())
-        ],
-        "plot": abs(hash(_versions(runs))) % 2**32 if _has_plot(found) else None,
-    }
+class Comparisons:
+    """Comparisons of runs; thread-safe. Files are read once for each version.
 
+    kept: the runs that were read, by directory, and the pictures, by the directories of
+        their runs.
 
-def draw_runs(runs: Sequence[RunInfo]) -> bytes | None:
-    """Returns the picture of `azjax compare --plot` as PNG, None without one."""
-    with _drawing:
-        return _drawn(tuple(runs), _versions(runs))
+    Args:
+        keep: called with an entry of `kept` that is used; returns whether it may stay.
+    """
 
+    def __init__(self, keep: Callable[[CacheEntry], bool]):
+        self.kept: dict[object, CacheEntry] = {}
+        self._keep = keep
+        self._drawing = threading.Lock()  # one picture at a time, about a second each
 
-@functools.lru_cache(KEPT_PLOTS)
-def _drawn(runs: tuple[RunInfo, ...], versions: tuple[Version, ...]) -> bytes | None:
-    del versions  # part of the cache's key
-    found = _read(runs)
-    if not _has_plot(found):
-        return None
-    buffer = io.BytesIO()
-    draw_comparison(found).savefig(buffer, format="png")
-    return buffer.getvalue()
+    def describe(self, runs: Sequence[RunInfo]) -> dict[str, Any]:
+        """Returns the tables of `azjax compare` as JSON; runs that cannot be read are
+        left out."""
+        versions = _versions(runs)
+        found = self._read(runs, versions)
+        return {
+            "names": [run.name for run in found],
+            "sections": [
+                {
+                    "heading": heading,
+                    "rows": [
+                        [name[:MAX_NAME], *(text[:MAX_NAME] for text in texts)]
+                        for name, texts in itertools.islice(rows.items(), MAX_ROWS)
+                    ],
+                }
+                for heading, rows in (sections(found) if found else ())
+            ],
+            "plot": abs(hash(versions)) % 2**32 if _has_plot(found) else None,
+        }
+
+    def draw(self, runs: Sequence[RunInfo]) -> bytes | None:
+        """Returns the picture of `azjax compare --plot` as PNG, None without one."""
+        versions = _versions(runs)
+
+        def draw() -> tuple[bytes | None, int]:
+            found = self._read(runs, versions)
+            if not _has_plot(found):
+                return None, 0
+            buffer = io.BytesIO()
+            draw_comparison(found).savefig(buffer, format="png")
+            return buffer.getvalue(), buffer.tell()
+
+        with self._drawing:
+            return self._get(tuple(run.directory for run in runs), versions, draw)
+
+    def _read(
+        self, runs: Sequence[RunInfo], versions: Sequence[Version]
+    ) -> list[SavedRun]:
+        found = [
+            self._get(run.directory, version, functools.partial(_read_run, run))
+            for run, version in zip(runs, versions, strict=True)
+            if version
+        ]
+        return [run for run in found if run is not None]
+
+    def _get(
+        self, key: object, version: object, read: Callable[[], tuple[Any, int]]
+    ) -> Any:
+        """Returns the kept value of a version, or else that of `read`."""
+        entry = self.kept.get(key)
+        if entry is None or entry.version != version:
+            value, num_bytes = read()
+            entry = CacheEntry(value, ENTRY_BYTES + num_bytes, version)
+            self.kept[key] = entry
+        if not self._keep(entry):
+            self.kept.pop(key, None)
+        return entry.value
 
 
 def _has_plot(runs: Sequence[SavedRun]) -> bool:
     return 0 < len(measures(runs)) <= MAX_PANELS
 
 
-def _read(runs: Sequence[RunInfo]) -> list[SavedRun]:
-    found = map(_read_version, runs, _versions(runs))
-    return [run for run in found if run is not None]
-
-
-@functools.lru_cache(KEPT_RUNS)
-def _read_version(run: RunInfo, version: Version) -> SavedRun | None:
-    """Returns a run; logs and returns None if it cannot be read."""
-    if not version:
-        return None
+def _read_run(run: RunInfo) -> tuple[SavedRun | None, int]:
+    """Returns a run, and its estimated size in memory; logs and returns None if it
+    cannot be read."""
     try:
-        return read_run(run.key, run.directory)
+        found = read_run(run.key, run.directory)
+        config_bytes = stat_inside(run.directory, CONFIG_FILE).st_size
     except Exception as error:  # any failure affects this run only
         _log.warning("the run %s is not compared: %s", shown(run.key), one_line(error))
-        return None
+        return None, 0
+    num_rates = sum(len(evaluation.rates) for evaluation in found.evaluations)
+    return found, RATE_BYTES * num_rates + 10 * config_bytes
 
 
 def _versions(runs: Sequence[RunInfo]) -> tuple[Version, ...]:

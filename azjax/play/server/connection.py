@@ -295,7 +295,13 @@ class Connection:
         running = asyncio.ensure_future(
             self._pools.run_long(describe_review, *arguments)
         )
-        running.add_done_callback(lambda _: moves.put_nowait(None))
+
+        def end(done):
+            moves.put_nowait(None)
+            if not done.cancelled():
+                done.exception()  # marks it as retrieved if this task is cancelled
+
+        running.add_done_callback(end)
         while (move := await moves.get()) is not None:
             await self._send(message.id, "progress", move)
         return await running

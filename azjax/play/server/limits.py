@@ -11,12 +11,15 @@ class Limits:
 
     connections: maximum number of open WebSockets; a new one beyond it closes the one
         with the longest silence, those without a game first.
+    request_seconds: time limit of an HTTP request, from connecting or the previous
+        response until the client has received its response.
     start_seconds: time limit from connecting to the start of a game.
     idle_seconds: silence after which a connection is closed; pages reconnect.
     send_seconds: time limit for the client to receive a message.
     message_bytes: maximum size of one message, such as the text of a game.
-    messages_per_second: maximum rate of one client; further messages are read later.
-    message_burst: maximum number of messages that arrive together.
+    messages_per_second: maximum rate of one client; further messages are read later,
+        further WebSocket frames without a message close the connection.
+    message_burst: maximum number of messages, or of such frames, that arrive together.
     bad_messages: number of malformed messages after which a connection is closed.
     simulations: maximum simulations of one search.
     decision_seconds: time limit of one search, which then returns its best move so far.
@@ -33,6 +36,7 @@ class Limits:
     """
 
     connections: int = 1000
+    request_seconds: float = 300.0
     start_seconds: float = 60.0
     idle_seconds: float = 3600.0
     send_seconds: float = 20.0

@@ -1,5 +1,6 @@
 """Memory budgets: for loaded players and rules, and for search trees."""
 
+import dataclasses
 import gc
 import threading
 from collections.abc import Iterable, MutableMapping
@@ -33,6 +34,23 @@ class Evictable(Protocol):
     def shrink(self) -> None:
         """Frees the parts that are not in use."""
         ...
+
+
+@dataclasses.dataclass(eq=False)
+class CacheEntry:
+    """An `Evictable` value.
+
+    version: changes with the files from which the value was read.
+    """
+
+    value: Any
+    bytes: int
+    version: object = None
+    last_used: int = 0
+    is_busy: bool = False
+
+    def shrink(self) -> None:
+        """Does nothing: the entry is never busy."""
 
 
 class MemoryBudget:

@@ -1,9 +1,11 @@
 """Progress of a training run, as shown on the page."""
 
 import functools
+import io
+import itertools
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple, TypeGuard
+from typing import Any, NamedTuple
 
 from azjax.checks import is_number
 from azjax.play.server.run_files import open_inside, stat_inside
@@ -16,6 +18,7 @@ TAIL = 256 * 1024  # bytes read from the end of the metrics file
 KEPT_RUNS = 1000  # runs whose metrics are cached
 MAX_QUANTITY = 1e15  # larger numbers are not shown
 MAX_NAME = 80  # characters of a name in the metrics
+MAX_RATES = 100  # of an evaluation
 
 # Label and format of the metrics that are shown.
 COUNTS = {
@@ -33,16 +36,24 @@ LOSSES = {
     "value_loss": ("Value loss", "{:.3f}"),
     "loss": ("Loss", "{:.3f}"),
 }
+# Rates by name: the label before the name, and the key of the rate.
+RATES = {
+    SCORES: ("Score against", "score"),
+    "matches": ("Not lost against", "not_lost"),
+}
+KEPT = ("seconds", "iteration", *COUNTS, *MISTAKES, *LOSSES, *RATES)
 
 
 class LatestMetrics(NamedTuple):
-    """The latest metrics of a run.
+    """The latest metrics of a run: what is shown of them, in bounded size.
 
-    values: the latest value by name.
+    numbers: the latest values by name.
+    rates: the latest rates by label, such as scores.
     is_evaluated: whether the last row is an evaluation, as at the end of a run.
     """
 
-    values: dict[str, Any]
+    numbers: dict[str, float]
+    rates: dict[str, float]
     is_evaluated: bool
 
 
@@ -54,7 +65,7 @@ def describe_progress(run: RunInfo) -> dict[str, Any]:
         resumed); `share`: the completed part of the run in [0, 1], None if unknown.
     """
     latest = _latest_metrics(run)
-    share = _share(run, latest.values)
+    share = _share(run, latest.numbers)
     if is_at_work(run.directory):
         state = "learning"
     elif share == 1 and latest.is_evaluated:
@@ -66,39 +77,33 @@ def describe_progress(run: RunInfo) -> dict[str, Any]:
 
 def latest_numbers(run: RunInfo) -> list[tuple[str, str]]:
     """Returns the latest metrics to show, as labels and texts."""
-    return list(_numbers(run, _latest_metrics(run).values))
+    return list(_shown(run, _latest_metrics(run)))
 
 
-def _numbers(run: RunInfo, values: dict[str, Any]) -> Iterator[tuple[str, str]]:
-    if _is_number(values.get("seconds")):
+def _shown(run: RunInfo, latest: LatestMetrics) -> Iterator[tuple[str, str]]:
+    values = latest.numbers
+    if "seconds" in values:
         whole = f" of {duration(60 * run.minutes)}" if run.minutes else ""
         yield "Time", f"{duration(values['seconds'])}{whole}"
-    if _is_number(values.get("iteration")):
+    if "iteration" in values:
         whole = f" of {run.iterations:,.0f}" if run.iterations else ""
         yield "Iteration", f"{values['iteration']:,}{whole}"
     for key, (label, form) in (COUNTS | MISTAKES).items():
-        if _is_number(values.get(key)):
+        if key in values:
             yield label, form.format(values[key])
-    scores = values.get(SCORES)
-    for name, score in scores.items() if isinstance(scores, dict) else ():
-        if isinstance(score, dict) and _is_number(score.get("score")):
-            yield f"Score against {name[:MAX_NAME]}", f"{score['score']:.1%}"
-    matches = values.get("matches")
-    for name, match in matches.items() if isinstance(matches, dict) else ():
-        if isinstance(match, dict) and _is_number(match.get("not_lost")):
-            yield f"Not lost against {name[:MAX_NAME]}", f"{match['not_lost']:.1%}"
+    for label, rate in latest.rates.items():
+        yield label, f"{rate:.1%}"
     for key, (label, form) in LOSSES.items():
-        if _is_number(values.get(key)):
+        if key in values:
             yield label, form.format(values[key])
 
 
-def _share(run: RunInfo, values: dict[str, Any]) -> float | None:
+def _share(run: RunInfo, values: dict[str, float]) -> float | None:
     """Returns the completed part of a run, by iterations or else by time."""
     seconds = run.minutes and 60 * run.minutes
     for key, length in (("iteration", run.iterations), ("seconds", seconds)):
         if length:
-            done = values.get(key)
-            return min(1.0, done / length) if _is_number(done) else 0.0
+            return min(1.0, max(0.0, values.get(key, 0.0)) / length)
     return None
 
 
@@ -107,19 +112,31 @@ def _latest_metrics(run: RunInfo) -> LatestMetrics:
         status = stat_inside(run.directory, METRICS_FILE)
         return _read_latest(run.directory, status.st_mtime_ns, status.st_size)
     except OSError:
-        return LatestMetrics({}, False)
+        return LatestMetrics({}, {}, False)
 
 
 @functools.lru_cache(KEPT_RUNS)
 def _read_latest(directory: Path, modified: int, size: int) -> LatestMetrics:
     """Reads a metrics file; the modification time is part of the cache's key."""
     del modified
+    values: dict[str, Any] = {}
+    row: dict[str, Any] = {}
     with open_inside(directory, METRICS_FILE) as file:
         file.seek(max(0, size - TAIL))
-        rows = parse_rows(file.read(TAIL))
-    values = {key: value for row in rows for key, value in row.items()}
-    return LatestMetrics(values, bool(rows) and rows[-1].get("kind") == "evaluation")
-
-
-def _is_number(value: object) -> TypeGuard[float]:
-    return is_number(value) and abs(value) < MAX_QUANTITY  # which excludes NaN
+        for row in parse_rows(io.BytesIO(file.read(TAIL))):
+            values |= {name: row[name] for name in KEPT if name in row}
+    numbers = {
+        name: value
+        for name, value in values.items()
+        if is_number(value) and abs(value) < MAX_QUANTITY  # which excludes NaN
+    }
+    rates = {
+        f"{label} {name[:MAX_NAME]}": result[key]
+        for group, (label, key) in RATES.items()
+        if isinstance(found := values.get(group), dict)
+        for name, result in itertools.islice(found.items(), MAX_RATES)
+        if isinstance(result, dict)
+        and is_number(result.get(key))
+        and abs(result[key]) < MAX_QUANTITY
+    }
+    return LatestMetrics(numbers, rates, row.get("kind") == "evaluation")

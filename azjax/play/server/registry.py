@@ -5,6 +5,7 @@ methods outside the event loop's thread, except where noted.
 """
 
 import contextlib
+import json
 import sys
 import threading
 from pathlib import Path
@@ -13,10 +14,12 @@ from typing import Any
 from azjax.networks import Parts
 from azjax.play.game_description import Preview, describe_start
 from azjax.play.server.catalog import Catalog, GameOffer, PlayerOffer, load_offered
+from azjax.play.server.comparing import Comparisons
 from azjax.play.server.describing import describe_position
 from azjax.play.server.limits import Limits
 from azjax.play.server.live_catalog import LiveCatalog
 from azjax.play.server.loaded_player import FileTimes, LoadedPlayer, SharedResources
+from azjax.play.server.memory import CacheEntry, Evictable
 from azjax.play.server.rules import Rules
 from azjax.play.server.runs import one_line
 from azjax.players import AnyPlayer
@@ -30,6 +33,7 @@ class PlayerRegistry:
     catalog: the games, players and runs that exist now.
     limits: limits of client requests.
     activity: open requests.
+    comparisons: comparisons of runs.
 
     Args:
         catalog: the games, players and the directory with runs.
@@ -45,9 +49,10 @@ class PlayerRegistry:
         self._lock = threading.Lock()
         self._loading = threading.Lock()
         self._locks: dict[object, threading.Lock] = {}
-        self._previews: dict[str, Preview] = {}
+        self._previews: dict[str, CacheEntry] = {}
         self._rules: dict[str, Rules] = {}
         self._players: dict[tuple[str, str], LoadedPlayer] = {}
+        self.comparisons = Comparisons(self._keep)
 
     def is_ready(self, offer: GameOffer, player: PlayerOffer) -> bool:
         """Returns whether a game can start at once; does not block."""
@@ -56,9 +61,13 @@ class PlayerRegistry:
     def preview(self, offer: GameOffer) -> Preview:
         """Returns the description of a game before its rules are compiled."""
         with self._lock_of(("preview", offer.key)):
-            if offer.key not in self._previews:
-                self._previews[offer.key] = describe_start(offer.game, offer.key)
-            return self._previews[offer.key]
+            entry = self._previews.get(offer.key)
+            if entry is None:
+                preview = describe_start(offer.game, offer.key)
+                size = len(json.dumps(preview))
+                entry = self._previews[offer.key] = CacheEntry(preview, 4 * size)
+            self._keep(entry)
+            return entry.value
 
     def rules(self, offer: GameOffer) -> Rules:
         """Returns the compiled rules of a game."""
@@ -114,15 +123,23 @@ class PlayerRegistry:
             return loaded
 
     def _make_room(self, kept: LoadedPlayer) -> None:
-        """Evicts the least recently used players and rules, except `kept`.
+        """Makes room for a player; see `_keep`.
 
         Raises:
             ValueError: all entries are busy and exceed the memory budget.
         """
-        if not self._resources.memory.make_room(kept, self._players, self._rules):
+        if not self._keep(kept):
             raise ValueError(
                 "the server's memory is in use by other players; try again in a moment"
             )
+
+    def _keep(self, used: Evictable) -> bool:
+        """Notes the use of an entry, and evicts the least recently used other ones;
+        returns whether the remaining ones fit."""
+        memory = self._resources.memory
+        used.last_used = memory.now()
+        caches = self._players, self._rules, self._previews, self.comparisons.kept
+        return memory.make_room(used, *caches)
 
     def describe(self, offer: GameOffer, player: PlayerOffer) -> dict[str, Any]:
         """Returns the description of a game and a player for the page.

@@ -1,4 +1,5 @@
 import json
+import tracemalloc
 
 import pytest
 from starlette.testclient import TestClient
@@ -6,8 +7,13 @@ from training.saved_runs import evaluation_row, save_run
 
 from azjax.play.server import Limits, PlayerRegistry, make_catalog
 from azjax.play.server.app import make_app
-from azjax.play.server.comparing import MAX_RUNS, describe_comparison, draw_runs
+from azjax.play.server.comparing import (
+    MAX_RUNS,
+    RATE_BYTES,
+    Comparisons,
+)
 from azjax.play.server.runs import find_runs
+from azjax.training.comparison import MAX_RATES
 from azjax.training.metrics import METRICS_FILE
 
 URL = "http://localhost:8000"
@@ -39,13 +45,18 @@ def client_of(directory):
 
 
 @pytest.fixture
+def comparisons():
+    return Comparisons(lambda entry: True)
+
+
+@pytest.fixture
 def client(directory):
     with client_of(directory) as client:
         yield client
 
 
-def test_the_tables_are_those_of_the_command(directory):
-    described = describe_comparison(runs_in(directory))
+def test_the_tables_are_those_of_the_command(directory, comparisons):
+    described = comparisons.describe(runs_in(directory))
     assert described["names"] == ["run0", "run1"]
     headings = [part["heading"] for part in described["sections"]]
     assert headings == ["settings that differ", "training", "last evaluation"]
@@ -56,41 +67,69 @@ def test_the_tables_are_those_of_the_command(directory):
     json.dumps(described, allow_nan=False)
 
 
-def test_the_picture_changes_with_the_metrics(directory):
+def test_the_picture_changes_with_the_metrics(directory, comparisons):
     runs = runs_in(directory)
-    before, version = draw_runs(runs), describe_comparison(runs)["plot"]
+    before, version = comparisons.draw(runs), comparisons.describe(runs)["plot"]
     assert before is not None
     assert before.startswith(PNG)
-    assert draw_runs(runs) is before
+    assert comparisons.draw(runs) is before
     with (directory / "run0" / METRICS_FILE).open("a") as file:
         file.write(json.dumps(evaluation_row(3, mistakes=0.1)) + "\n")
-    assert describe_comparison(runs)["plot"] != version
-    assert draw_runs(runs) != before
+    assert comparisons.describe(runs)["plot"] != version
+    assert comparisons.draw(runs) != before
 
 
-def test_runs_that_cannot_be_read_are_left_out(directory, caplog):
+def test_runs_that_cannot_be_read_are_left_out(directory, comparisons, caplog):
     runs = runs_in(directory)
     (directory / "run1" / "config.json").write_text('{"format": 99}')
-    assert describe_comparison(runs)["names"] == ["run0"]
+    assert comparisons.describe(runs)["names"] == ["run0"]
     assert "the run 'run1' is not compared" in caplog.text
     metrics = directory / "run0" / METRICS_FILE
     metrics.rename(directory / "secret")
     metrics.symlink_to(directory / "secret")
-    assert describe_comparison(runs) == {"names": [], "sections": [], "plot": None}
-    assert draw_runs(runs) is None
+    assert comparisons.describe(runs) == {"names": [], "sections": [], "plot": None}
+    assert comparisons.draw(runs) is None
 
 
-def test_a_run_without_metrics_is_compared(directory):
+def test_a_run_without_metrics_is_compared(directory, comparisons):
     (directory / "run0" / METRICS_FILE).unlink()
-    assert rows_of(describe_comparison(runs_in(directory)))["time"][0] == "-"
+    assert rows_of(comparisons.describe(runs_in(directory)))["time"][0] == "-"
 
 
-def test_a_picture_with_too_many_panels_is_not_drawn(directory):
+def test_a_picture_with_too_many_panels_is_not_drawn(directory, comparisons):
     scores = {f"player{number}": 0.5 for number in range(100)}
     with (directory / "run0" / METRICS_FILE).open("a") as file:
         file.write(json.dumps(evaluation_row(3, **scores)) + "\n")
-    assert describe_comparison(runs_in(directory))["plot"] is None
-    assert draw_runs(runs_in(directory)) is None
+    assert comparisons.describe(runs_in(directory))["plot"] is None
+    assert comparisons.draw(runs_in(directory)) is None
+
+
+def test_long_metrics_take_bounded_memory(directory):
+    """The memory of a row while it is read, and of 10,000 rates, not of the file."""
+    scores = {f"player{number}": 0.5 for number in range(30)}
+    line = json.dumps(evaluation_row(3, **scores)) + "\n"
+    text = (2_000_000 // len(line)) * line + "[" * 2_000_000 + "\n"
+    path = directory / "run0" / METRICS_FILE
+    path.write_text(text + json.dumps(ROWS[1]) + "\n")
+    registry = PlayerRegistry(make_catalog(["tic_tac_toe"], (), directory), Limits())
+    tracemalloc.start()
+    described = registry.comparisons.describe(runs_in(directory))
+    size, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert rows_of(described)["mistakes, network alone"] == ["25.0% (20.0 to 30.0)"] * 2
+    (entry, _) = registry.comparisons.kept.values()
+    assert size < entry.bytes < 2 * MAX_RATES * RATE_BYTES
+    assert peak < 4 * size
+
+
+def test_comparisons_count_as_memory_of_the_server(directory):
+    catalog = make_catalog(["tic_tac_toe"], (), directory)
+    registry = PlayerRegistry(catalog, Limits(memory_bytes=70_000))
+    for runs in (runs_in(directory), runs_in(directory)[::-1]):
+        assert len(registry.comparisons.describe(runs)["names"]) == 2
+        assert len(registry.comparisons.kept) == 2
+    assert registry.comparisons.draw(runs_in(directory)) is not None
+    assert len(registry.comparisons.kept) < 3
 
 
 def test_the_lobby_offers_games_with_several_runs(client):

@@ -1,4 +1,5 @@
 import contextlib
+import gc
 import threading
 import time
 
@@ -282,6 +283,7 @@ def test_too_many_malformed_messages_close_the_connection(client, registry):
     [
         {"origin": "http://evil.example"},
         {"origin": "null"},
+        {"origin": "http://["},
         {"origin": "http://localhost:8001"},
         {"host": "evil.example", "origin": "http://evil.example"},
         {"host": "evil.example"},
@@ -477,6 +479,31 @@ def test_a_review_ends_with_its_connection(failing_catalog, dying):
         page.ask("position", actions=[])
     assert registry.activity.num_reviews == registry.activity.num_decisions == 0
     dying.may_go_on.set()
+
+
+def test_a_review_that_fails_after_its_connection_is_silent(
+    failing_catalog, monkeypatch, caplog
+):
+    may_fail, has_failed = threading.Event(), threading.Event()
+
+    def fail(*_):
+        assert may_fail.wait(30)
+        has_failed.set()
+        raise ValueError
+
+    monkeypatch.setattr("azjax.play.server.connection.describe_review", fail)
+    registry = PlayerRegistry(failing_catalog, Limits())
+    with TestClient(make_app(registry, names=["localhost"]), base_url=URL) as client:
+        with client.websocket_connect(SOCKET) as socket:
+            page = Page(socket)
+            page.ask("start", game="tic_tac_toe", player="dying")
+            page.send("review", actions=[4, 0], player="dying")
+            page.ask("position", actions=[])
+        may_fail.set()
+        assert has_failed.wait(30)
+        client.get("/lobby.json")  # after the end of the review
+    gc.collect()
+    assert caplog.messages == []
 
 
 def test_the_rate_limiter_delays_messages_after_the_burst():

@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from azjax.play.server.progress import describe_progress, latest_numbers
+from azjax.play.server.progress import MAX_RATES, describe_progress, latest_numbers
 from azjax.play.server.runs import find_runs
 from azjax.training import TrainConfig
 from azjax.training.run_directory import open_run_directory
@@ -155,10 +155,16 @@ def test_out_of_range_numbers_are_ignored(directory, row):
 
 
 def test_a_name_in_the_metrics_is_shown_shortened(directory):
-    write_rows(directory, {"scores": {"x" * 100_000: {"score": 0.5}}})
+    write_rows(directory, {"scores": {"\ud800" + "x" * 100_000: {"score": 0.5}}})
     (name,) = numbers(directory)
-    assert name.startswith("Score against xxx")
+    assert name.startswith("Score against \ud800xxx")
     assert len(name) < 200
+
+
+def test_the_kept_metrics_of_a_run_are_few(directory):
+    scores = {f"player{number}": {"score": 0.5} for number in range(3000)}
+    write_rows(directory, {"iteration": 3, "scores": scores})
+    assert len(numbers(directory)) == 1 + MAX_RATES
 
 
 @pytest.mark.parametrize("name", ["metrics.jsonl", ".lock"])

@@ -58,6 +58,50 @@ def test_a_message_that_is_too_long_ends_the_connection(port):
     assert closed.value.rcvd.code == 1009
 
 
+def frame(opcode, content=b""):
+    """Returns a masked WebSocket frame (RFC 6455, 5.2); 0x80 marks a last fragment."""
+    return bytes([opcode, 0x80 | len(content)]) + bytes(4) + content
+
+
+def receive(client, number):
+    for _ in range(number):
+        client.recv(PATIENCE)
+
+
+@pytest.mark.parametrize(
+    ("frames", "code"),
+    [
+        (100_000 * frame(0x89), 1002),  # pings
+        (10_000 * frame(0x89, b"x" * 125), 1002),
+        (100_000 * frame(0x8A), 1002),  # pongs
+        (frame(0x01) + 100_000 * frame(0x00), 1002),  # an endless text of empty parts
+        (100_000 * (frame(0x02) + frame(0x80)), 1002),  # messages in two parts
+        (100_000 * frame(0x81, b'{"id":1,"method":"stop","params":{}}'), 1008),
+    ],
+)
+def test_floods_of_small_frames_end_the_connection(port, frames, code):
+    with connect(f"ws://127.0.0.1:{port}/socket") as client:
+        with contextlib.suppress(ConnectionError):
+            client.socket.sendall(frames)
+        with pytest.raises(ConnectionClosed) as closed:
+            receive(client, 200)
+    assert closed.value.rcvd is None or closed.value.rcvd.code == code
+
+
+def test_silent_and_slow_connections_are_closed(tmp_path):
+    limits = Limits(request_seconds=0.2, start_seconds=0.2)
+    with RunningServer(["tic_tac_toe"], tmp_path, limits=limits) as server:
+        for sent in (b"", b"GET / HTTP/1.1\r\nHost:", request("GET / HTTP/1.1")):
+            with opened(server.port) as connection:
+                connection.sendall(sent)
+                with contextlib.suppress(ConnectionError):
+                    while connection.recv(100_000):
+                        pass
+        address = f"ws://127.0.0.1:{server.port}/socket"
+        with connect(address) as client, pytest.raises(ConnectionClosed):
+            client.recv(PATIENCE)
+
+
 def test_an_unknown_address_has_no_websocket(port):
     with pytest.raises(Exception, match="403"):
         connect(f"ws://127.0.0.1:{port}/nothing")
