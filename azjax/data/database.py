@@ -114,24 +114,18 @@ def opened(directory: Path, game: Game) -> Iterator[Database]:
         connection.register("initial", initial)
         for setting in _SETTINGS:
             connection.execute(setting)
-        _create_views(connection, directory)
+        try:
+            connection.execute(
+                "CREATE TABLE ends AS "
+                "SELECT game, player, reward FROM rows WHERE terminated"
+            )
+        except duckdb.Error as error:
+            raise ValueError(f"{directory} cannot be read: {_line(error)}") from None
+        for name, sql in VIEWS.items():
+            connection.execute(f"CREATE VIEW {name} AS {sql}")
         yield Database(connection)
     finally:
         connection.close()
-
-
-def _create_views(connection: Any, directory: Path) -> None:
-    import duckdb  # noqa: PLC0415, an extra
-
-    try:
-        connection.execute(
-            "CREATE TABLE ends AS "
-            "SELECT game, player, reward FROM rows WHERE terminated"
-        )
-    except duckdb.Error as error:
-        raise ValueError(f"{directory} cannot be read: {_line(error)}") from None
-    for name, sql in VIEWS.items():
-        connection.execute(f"CREATE VIEW {name} AS {sql}")
 
 
 def _line(error: Exception) -> str:

@@ -209,16 +209,33 @@ def rows_of(
     for row, record in zip(moves, records, strict=False):
         row[: len(record.moves)] = record.moves
     states, last = _replayed(game, moves)
-    stored, results = _stored(game, records, last, moves.shape, left_out)
+    rewards = np.asarray(_rewards(game, last))[:, 0]
+    stored, results = np.zeros(moves.shape, bool), np.zeros(len(moves), np.float32)
+    for index, record in enumerate(records):
+        is_over = bool(np.asarray(last.terminated)[index])
+        reason = _reason(record, rewards[index] if is_over else None)
+        if reason:
+            left_out[reason] += 1
+        else:
+            stored[index, record.opening_moves : len(record.moves)] = True
+            results[index] = record.result or 0
     place = row, number = np.nonzero(stored)  # game by game
     player = np.asarray(states.current_player).T[place]
     sign = (1 - 2 * player).astype(np.float32)
-    label = teacher or _own_labels
-    labels = [
-        label(game, record) if is_stored.any() else Labels((), ())
-        for record, is_stored in zip(records, stored, strict=False)
-    ]
-    before, loss = _evaluations(labels, results, moves.shape[1])
+    labels = []
+    # Expected results for player 0 before each move, and after the last.
+    values = np.full((len(moves), moves.shape[1] + 1), np.nan, np.float32)
+    for index, record in enumerate(records):
+        label = Labels([{move: 1.0} for move in record.moves], (None, *record.values))
+        if teacher is not None:
+            label = Labels((), ())
+            if stored[index].any():
+                label = teacher(game, record)
+        labels.append(label)
+        values[index, : len(label.values)] = np.array(label.values, np.float32)
+    # Where it is not known, a value is the result of the game, and the loss 0.
+    before = np.where(np.isnan(values), results[:, None], values)[:, :-1]
+    loss = np.nan_to_num(values[:, :-1] - values[:, 1:])
     value = before[place] * sign + 0.0  # no -0.0
     regret = np.maximum(0, loss[place] * sign) + 0.0
     result = results[row]
@@ -250,63 +267,6 @@ def rows_of(
         terminated=terminated,
         simulations=np.zeros(len(row), np.int32),
     )
-
-
-def _stored(
-    game: Game,
-    records: Sequence[GameRecord],
-    last: State,
-    shape: tuple[int, ...],
-    left_out: Counter[str],
-) -> tuple[np.ndarray, np.ndarray]:
-    """Returns `[G, L]` bool, whether a move is stored, and `[G]` float32, the results
-    of the games for player 0.
-
-    Args:
-        game: the game.
-        records: at most G games.
-        last: their last positions, leaves `[G, ...]`.
-        shape: G and L, moves of the longest game.
-        left_out: the games that are not stored are counted here, by reason.
-    """
-    rewards = np.asarray(_rewards(game, last))[:, 0]
-    stored, results = np.zeros(shape, bool), np.zeros(shape[0], np.float32)
-    for index, record in enumerate(records):
-        is_over = bool(np.asarray(last.terminated)[index])
-        reason = _reason(record, rewards[index] if is_over else None)
-        if reason:
-            left_out[reason] += 1
-        else:
-            stored[index, record.opening_moves : len(record.moves)] = True
-            results[index] = record.result or 0
-    return stored, results
-
-
-def _own_labels(game: Game, record: GameRecord) -> Labels:
-    """Returns the moves and the evaluations of a game as labels."""
-    del game
-    return Labels([{move: 1.0} for move in record.moves], (None, *record.values))
-
-
-def _evaluations(
-    labels: Sequence[Labels], results: np.ndarray, length: int
-) -> tuple[np.ndarray, np.ndarray]:
-    """Returns the expected result of player 0 before each move, and what the move cost
-    player 0: `[GAMES_AT_ONCE, length]` float32.
-
-    A value that is not known is the result of the game, a loss that is not known 0.
-
-    Args:
-        labels: of at most `GAMES_AT_ONCE` games.
-        results: `[GAMES_AT_ONCE]` float32; of player 0.
-        length: of the longest game.
-    """
-    values = np.full((GAMES_AT_ONCE, length + 1), np.nan, np.float32)
-    for row, label in zip(values, labels, strict=False):
-        row[: len(label.values)] = np.array(label.values, np.float32)  # NaN for None
-    before, after = values[:, :-1], values[:, 1:]
-    loss = np.nan_to_num(before - after)
-    return np.where(np.isnan(before), results[:, None], before), loss
 
 
 def _reason(record: GameRecord, reward: float | None) -> str:

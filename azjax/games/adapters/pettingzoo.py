@@ -115,7 +115,7 @@ class PettingZooEnv(AECEnv):
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> None:
         """Begins a game; it knows no chance, hence makes nothing of a seed."""
-        self._state, self._view = _begin(self.game)
+        self._state, self._view = jax.device_get(_first(self.game))
         self._last_action = None
         self.agents = self.possible_agents[:]
         self.agent_selection = self.agents[0]
@@ -135,9 +135,8 @@ class PettingZooEnv(AECEnv):
         is_legal = action in np.flatnonzero(self._view.action_mask)
         self._last_action = action if is_legal else None
         # All actions that are not legal do what -1 does.
-        self._state, self._view = _advance(
-            self.game, self._state, action if is_legal else -1
-        )
+        number: Any = np.int32(action if is_legal else -1)
+        self._state, self._view = jax.device_get(_next(self.game, self._state, number))
         self._cumulative_rewards[agent] = 0.0
         self.rewards = dict(zip(self.agents, self._view.rewards.tolist(), strict=True))
         self.terminations = dict.fromkeys(self.agents, bool(self._state.terminated))
@@ -187,15 +186,6 @@ def _first(game: Game) -> tuple[State, _View]:
 def _next(game: Game, state: State, action: jax.Array) -> tuple[State, _View]:
     state = game.step(state, action)
     return state, _look(game, state)
-
-
-def _begin(game: Game) -> tuple[State, _View]:
-    """Returns the first position, in NumPy as all that stays on the host."""
-    return jax.device_get(_first(game))
-
-
-def _advance(game: Game, state: State, action: int) -> tuple[State, _View]:
-    return jax.device_get(_next(game, state, np.int32(action)))
 
 
 def _look(game: Game, state: State) -> _View:

@@ -12,17 +12,20 @@ import numpy as np
 from azjax.checks import check_bool, check_int
 from azjax.games import rendering
 from azjax.games.chess import notation
-from azjax.games.chess.memory import Memory, count_earlier, empty_memory, remember
 from azjax.games.chess.moves import Moves, attacked, generate
 from azjax.games.chess.pgn import PGN
 from azjax.games.chess.position import (
     NUM_ACTIONS,
     NUM_PLANES,
+    Memory,
     Position,
     cells_of,
+    count_earlier,
+    empty_memory,
     is_insufficient,
     passing_square,
     play,
+    remember,
     turned,
     words_of,
 )

@@ -14,9 +14,8 @@ from azjax.checks import check_bool, check_int, is_number
 from azjax.games import bitboard, rendering
 from azjax.games.core import Game, select, zero_sum
 from azjax.games.game_record import RecordFormat, score_text
-from azjax.games.go.chains import Chains
+from azjax.games.go.chains import BoardHashes, Chains
 from azjax.games.go.sgf import SGF, compiled_score
-from azjax.games.go.superko import BoardHashes
 from azjax.games.registry import register
 from azjax.games.symmetry import Symmetry, board_symmetries
 
