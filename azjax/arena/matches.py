@@ -1,6 +1,5 @@
 """Matches between two players; games of compiled players are played in batches."""
 
-import functools
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -230,18 +229,16 @@ def _step(
 ) -> tuple[State, jax.Array, jax.Array]:
     """Returns the next states, `[B]` int32 the recorded moves, -1 where there is none,
     and `[B]` bool whether an illegal move was tried."""
-    return spread(functools.partial(_step_all, game), mesh)(states, action)
 
+    def step(states, action):
+        legal = jax.vmap(game.legal_action_mask)(states)
+        known = action.clip(0, game.num_actions - 1)
+        is_legal = (action == known) & legal[jnp.arange(len(action)), known]
+        is_running = ~states.terminated
+        recorded = jnp.where(is_running & is_legal, action, -1)
+        return jax.vmap(game.step)(states, action), recorded, is_running & ~is_legal
 
-def _step_all(
-    game: Game, states: State, action: jax.Array
-) -> tuple[State, jax.Array, jax.Array]:
-    legal = jax.vmap(game.legal_action_mask)(states)
-    known = action.clip(0, game.num_actions - 1)
-    is_legal = (action == known) & legal[jnp.arange(len(action)), known]
-    is_running = ~states.terminated
-    recorded = jnp.where(is_running & is_legal, action, -1)
-    return jax.vmap(game.step)(states, action), recorded, is_running & ~is_legal
+    return spread(step, mesh)(states, action)
 
 
 @jax.jit(static_argnames="game")

@@ -290,10 +290,12 @@ def _parse_row(game: Game, header: list[str], fields: list[str], line: int) -> _
     if len(fields) != len(header):
         raise ValueError(f"{len(fields)} fields, but the header has {len(header)}")
     row = dict(zip(header, fields, strict=True))
-    values = [
-        _parse_value(f"q{action}", row[f"q{action}"].strip())
-        for action in range(game.num_actions)
-    ]
+    values = []
+    for action in range(game.num_actions):
+        text = row[f"q{action}"].strip()
+        if text not in ("", "-1", "0", "1"):
+            raise ValueError(f"q{action} is {quoted(text)}; a value is 1, 0 or -1")
+        values.append(float(text or "nan"))
     moves, group = _parse_moves(game, row["moves"]), row.get("set", _ONE_GROUP)
     if len(group) > MAX_GROUP:  # each position has an array's room for the longest
         raise ValueError(f"set has more than {MAX_GROUP} characters: {quoted(group)}")
@@ -316,15 +318,6 @@ def _parse_moves(game: Game, text: str) -> list[int]:
             f"{len(numbers)} moves, but no game is longer than {game.max_moves}"
         )
     return [known[number] for number in numbers]
-
-
-def _parse_value(name: str, text: str) -> float:
-    """Parses the value of an action; NaN if empty."""
-    if not text:
-        return np.nan
-    if text not in ("-1", "0", "1"):
-        raise ValueError(f"{name} is {quoted(text)}; a value is 1, 0 or -1")
-    return float(text)
 
 
 _NO_FAULT, _ILLEGAL, _GAME_OVER = range(3)

@@ -16,7 +16,6 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemaining
 
 from azjax import games
 from azjax.arena.chart import CHART_FILE, save_chart
-from azjax.arena.game_files import append_games
 from azjax.arena.matches import GAMES_AT_ONCE
 from azjax.arena.results import MatchResult
 from azjax.arena.sprt import Sprt, SprtResult, play_sprt
@@ -173,6 +172,17 @@ def _publish(report: dict[str, Any], settings: ArenaSettings, as_json: bool) -> 
         raise SystemExit(INTERRUPTED)
 
 
+def _append_games(
+    settings: ArenaSettings, names: tuple[str, str], match: MatchResult
+) -> None:
+    """Appends the games of a match to the file in the directory, if there is one."""
+    if settings.directory is not None:
+        form = settings.game.record_format
+        path = settings.directory / f"games.{form.suffix}"
+        with path.open("a", encoding="utf-8") as file:
+            file.write(form.write(settings.game, match.game_records(names)))
+
+
 def run_tournament(
     settings: ArenaSettings, anchor: tuple[str, float] | None
 ) -> dict[str, Any]:
@@ -188,8 +198,7 @@ def run_tournament(
             print_line(console, f"openings: {openings_text(match)}")
         matches[names.index(name), names.index(opponent)] = match
         print_match(console, name, opponent, match)
-        if settings.directory is not None:
-            append_games(settings.directory, settings.game, (name, opponent), match)
+        _append_games(settings, (name, opponent), match)
 
     num_matches = math.comb(len(names), 2)
     num_games = num_matches * settings.num_games
@@ -286,8 +295,7 @@ def _test(settings: ArenaSettings, test: Sprt) -> dict[str, Any]:
     result, total = looks[-1], looks[-1].match.total
     print_line(console, f"openings: {openings_text(result.match)}")
     print_match(console, name, opponent, result.match)
-    if settings.directory is not None:
-        append_games(settings.directory, settings.game, (name, opponent), result.match)
+    _append_games(settings, (name, opponent), result.match)
     print_line(console, _verdict_text(name, opponent, result))
     return {
         "game": repr(settings.game),

@@ -75,20 +75,7 @@ def choose(
         states: the positions, leaves `[B, ...]`.
         mesh: devices that compute the batch, from a `BatchLayout`; None for one device.
     """
-    return _choose(type(player), mesh, player, rng_key, states)
-
-
-# The player's type is a static argument: JAX compares pytrees of registered classes by
-# fields and static data, not by class, and could reuse another class's program.
-@jax.jit(static_argnums=(0, 1))
-def _choose(
-    player_type: type,
-    mesh: Mesh | None,
-    player: Player,
-    rng_key: jax.Array,
-    states: State,
-) -> Choice:
-    return spread(player_type.choose, mesh, num_replicated=1)(player, rng_key, states)
+    return choose_with_carry(player, rng_key, states, None, mesh)[0]
 
 
 def init_carry(player: Player, states: State, mesh: Mesh | None = None) -> Any:
@@ -104,6 +91,8 @@ def init_carry(player: Player, states: State, mesh: Mesh | None = None) -> Any:
     return _init_carry(type(player), mesh, player, states)
 
 
+# The player's type is a static argument: JAX compares pytrees of registered classes by
+# fields and static data, not by class, and could reuse another class's program.
 @jax.jit(static_argnums=(0, 1))
 def _init_carry(
     player_type: type[Any], mesh: Mesh | None, player: Player, states: State

@@ -110,11 +110,14 @@ class _GtpSession(EngineSession[_Engine]):
             ResignError: the engine resigned.
         """
         self._follow(moves)
-        color = COLORS[int(state.current_player)]
+        mover = int(state.current_player)
+        color = COLORS[mover]
         answer = self._ask(f"genmove {color}")
         action = self._read(f"genmove {color}", answer)
-        if answer.lower() == PASS and not self._wins(action):
-            action = self._move_after_pass(action, color)
+        if answer.lower() == PASS:
+            after = next_state(self._game, state, action)
+            if not after.terminated or rewards(self._game, after)[mover] <= 0:
+                action = self._move_after_pass(action, color)
         self._add(action)
         return MoveDecision(action)
 
@@ -133,13 +136,6 @@ class _GtpSession(EngineSession[_Engine]):
             self._engine.process.fail(
                 f"answers {command!r} with {shown(answer)!r}, which is not a legal move"
             )
-
-    def _wins(self, action: int) -> bool:
-        """Returns whether a move wins at once."""
-        before = self._states[-1]
-        after = next_state(self._game, before, action)
-        mover = int(before.current_player)
-        return bool(after.terminated) and rewards(self._game, after)[mover] > 0
 
     def _move_after_pass(self, action: int, color: str) -> int:
         """Asks the engine to capture dead stones in place of its pass; returns its
@@ -179,9 +175,6 @@ class _GtpSession(EngineSession[_Engine]):
                 self._moves.pop()
                 self._states.pop()
                 return
-        self._restart()
-
-    def _restart(self) -> None:
         self._ask("clear_board")
         self._moves.clear()
         del self._states[1:]

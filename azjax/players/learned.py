@@ -1,20 +1,18 @@
 """Builds trained players from a directory, without parsing player strings."""
 
-from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from azjax.checks import quoted
 from azjax.games import Game
 from azjax.networks import Parts
-from azjax.players.alphazero import AlphaZeroPlayer
 from azjax.players.core import Player
 from azjax.players.network import NetworkPlayer
-from azjax.players.q_learning import QPlayer
 from azjax.players.q_serialization import KIND, load_q_player
 from azjax.players.registry import DEFAULT_SIMULATIONS
 from azjax.players.serialization import load_player
 
 MAX_WEIGHT_BYTES = 2**29  # as float32
+LEARNED_KINDS = ("alphazero", "network", KIND)
 
 
 def load_learned(
@@ -38,36 +36,17 @@ def load_learned(
             for another game.
     """
     if kind not in LEARNED_KINDS:
-        raise ValueError(
-            f"kind must be one of {', '.join(LEARNED_KINDS)}: {quoted(kind)}"
-        )
-    player = LEARNED_KINDS[kind](directory, parts)
+        known = ", ".join(LEARNED_KINDS)
+        raise ValueError(f"kind must be one of {known}: {quoted(kind)}")
+    if kind == KIND:
+        player = load_q_player(directory, most=MAX_WEIGHT_BYTES).player()
+    else:
+        trained = load_player(directory, parts, most=MAX_WEIGHT_BYTES)
+        player = trained.player(DEFAULT_SIMULATIONS)
+        if kind == "network":
+            player = NetworkPlayer(trained.game, trained.network, trained.variables)
     if player.game != game:
         raise ValueError(
             f"the player in {directory} is for {player.game}, not for {game}"
         )
     return player
-
-
-def _alphazero(directory: Path, parts: Parts | None) -> AlphaZeroPlayer:
-    trained = load_player(directory, parts, most=MAX_WEIGHT_BYTES)
-    return trained.player(DEFAULT_SIMULATIONS)
-
-
-def _network(directory: Path, parts: Parts | None) -> NetworkPlayer:
-    trained = load_player(directory, parts, most=MAX_WEIGHT_BYTES)
-    return NetworkPlayer(trained.game, trained.network, trained.variables)
-
-
-def _q_learning(directory: Path, parts: Parts | None) -> QPlayer:
-    del parts
-    return load_q_player(directory, most=MAX_WEIGHT_BYTES).player()
-
-
-LEARNED_KINDS: Mapping[
-    str, Callable[[Path, Parts | None], AlphaZeroPlayer | NetworkPlayer | QPlayer]
-] = {
-    "alphazero": _alphazero,
-    "network": _network,
-    KIND: _q_learning,
-}

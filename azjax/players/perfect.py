@@ -21,7 +21,13 @@ class PerfectPlayer:
     """
 
     def __init__(self) -> None:
-        self._bitbully = _import_bitbully()
+        try:
+            self._bitbully = importlib.import_module("bitbully")
+        except ModuleNotFoundError:
+            raise ValueError(
+                "the player 'perfect' needs the solver bitbully: "
+                "pip install 'azjax[solver]'"
+            ) from None
         self._solver = self._bitbully.BitBully()
 
     def start_session(self, game: Game, seed: int) -> "_PerfectSession":
@@ -78,13 +84,3 @@ def check_game(game: Game) -> None:
             f"the player 'perfect' plays connect_four only, not {game}; minimax plays "
             "small games perfectly, such as minimax:9 in tic_tac_toe"
         )
-
-
-def _import_bitbully() -> ModuleType:
-    try:
-        return importlib.import_module("bitbully")
-    except ModuleNotFoundError:
-        raise ValueError(
-            "the player 'perfect' needs the solver bitbully: "
-            "pip install 'azjax[solver]'"
-        ) from None

@@ -139,14 +139,6 @@ def load_compiled(
     return player
 
 
-def _random(spec: PlayerSpec, game: Game | None) -> Player:
-    return RandomPlayer(require_game(spec, game))
-
-
-def _greedy(spec: PlayerSpec, game: Game | None) -> Player:
-    return GreedyPlayer(require_game(spec, game))
-
-
 def _minimax(spec: PlayerSpec, game: Game | None) -> Player:
     player = MinimaxPlayer(
         require_game(spec, game), spec.int_argument("DEPTH", 1, MAX_DEPTH)
@@ -174,11 +166,6 @@ def _perfect(spec: PlayerSpec, game: Game | None) -> AnyPlayer:
     return PerfectPlayer()
 
 
-def _human(spec: PlayerSpec, game: Game | None) -> AnyPlayer:
-    del spec, game
-    return HumanPlayer()
-
-
 def _network(spec: PlayerSpec, game: Game | None) -> Player:
     temperature = spec.float_setting("temperature", 0, MAX_TEMPERATURE, 0.0)
     use_symmetries = spec.bool_setting("use_symmetries", False)
@@ -196,11 +183,6 @@ def _alphazero(spec: PlayerSpec, game: Game | None) -> Player:
     trained = load_run(spec.argument, game, spec.parts)
     search = _with_changes(spec, trained.search, changes)
     return dataclasses.replace(trained, search=search).player(simulations)
-
-
-def _gtp(spec: PlayerSpec, game: Game | None) -> GtpPlayer:
-    del game  # checked when a session starts
-    return GtpPlayer(spec.argument)
 
 
 def _uci(spec: PlayerSpec, game: Game | None) -> UciPlayer:
@@ -223,8 +205,12 @@ def _q_learning(spec: PlayerSpec, game: Game | None) -> Player:
 
 
 PLAYER_KINDS = {
-    "random": PlayerKind("random", _random),
-    "greedy": PlayerKind("greedy", _greedy),
+    "random": PlayerKind(
+        "random", lambda spec, game: RandomPlayer(require_game(spec, game))
+    ),
+    "greedy": PlayerKind(
+        "greedy", lambda spec, game: GreedyPlayer(require_game(spec, game))
+    ),
     "minimax": PlayerKind("minimax:DEPTH", _minimax),
     "mcts": PlayerKind("mcts:N", _mcts, ("exploration", "tree_reuse_nodes")),
     "network": PlayerKind("network:RUN", _network, ("temperature", "use_symmetries")),
@@ -241,8 +227,13 @@ PLAYER_KINDS = {
     ),
     "q_learning": PlayerKind("q_learning:RUN", _q_learning, ("epsilon",)),
     "perfect": PlayerKind("perfect", _perfect),
-    "human": PlayerKind("human", _human),
-    "gtp": PlayerKind("gtp:COMMAND", _gtp, is_verbatim=True, starts_program=True),
+    "human": PlayerKind("human", lambda spec, game: HumanPlayer()),
+    "gtp": PlayerKind(
+        "gtp:COMMAND",
+        lambda spec, game: GtpPlayer(spec.argument),  # sessions check the game
+        is_verbatim=True,
+        starts_program=True,
+    ),
     "uci": PlayerKind("uci:COMMAND", _uci, settings=None, starts_program=True),
 }
 

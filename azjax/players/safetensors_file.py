@@ -81,7 +81,14 @@ def load_player_file(path: Path, source: Source) -> TrainedPlayer:
     with _reading(source):
         _check_sizes(path)
         with library.safe_open(path, framework="numpy") as file:
-            config = _settings(file.metadata())
+            text = (file.metadata() or {}).get(SETTINGS_KEY)
+        if text is None:
+            raise ValueError("its header has no settings of azjax")
+        if len(text) > MAX_CONFIG_BYTES:
+            raise ValueError(
+                f"its settings have more than {MAX_CONFIG_BYTES} characters"
+            )
+        config = json.loads(text)
 
     def read(shapes: Variables) -> Variables:
         expected = {name: leaf.shape for name, leaf in named_leaves(shapes).items()}
@@ -140,16 +147,6 @@ def _check_sizes(path: Path) -> None:
             f"its header must have from 1 to {MAX_HEADER_BYTES} bytes and fit into the "
             f"{max(rest, 0)} that follow its length: {length}"
         )
-
-
-def _settings(metadata: Mapping[str, str] | None) -> Any:
-    """Returns the settings in the header's metadata as JSON values."""
-    text = (metadata or {}).get(SETTINGS_KEY)
-    if text is None:
-        raise ValueError("its header has no settings of azjax")
-    if len(text) > MAX_CONFIG_BYTES:
-        raise ValueError(f"its settings have more than {MAX_CONFIG_BYTES} characters")
-    return json.loads(text)
 
 
 def _check_weight_bytes(num_bytes: int, source: Source) -> None:

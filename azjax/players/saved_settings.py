@@ -140,28 +140,25 @@ def traced_network(
         settings: of the player.
         parts: the user's own modules, traceable by JAX.
     """
-    game, config = settings.game, settings.network
-    shape, num_actions = game.observation_shape, game.num_actions
-    if parts is None:
-        return _shapes_of_config(shape, num_actions, game.actions_per_cell, config)
-    return shapes_of(
-        lambda rng_key: init_network(
-            rng_key,
-            shape,
-            num_actions,
-            config,
-            parts,
-            actions_per_cell=game.actions_per_cell,
-        )
+    game = settings.game
+    # Own modules may not be hashable.
+    shapes = _shapes if parts is None else _shapes.__wrapped__
+    return shapes(
+        game.observation_shape,
+        game.num_actions,
+        game.actions_per_cell,
+        settings.network,
+        parts,
     )
 
 
 @functools.lru_cache(maxsize=32)  # many runs have the same network
-def _shapes_of_config(
+def _shapes(
     observation_shape: tuple[int, int, int],
     num_actions: int,
     actions_per_cell: int,
     config: NetworkConfig,
+    parts: Parts | None,
 ) -> tuple[Network, Variables]:
     return shapes_of(
         lambda rng_key: init_network(
@@ -169,6 +166,7 @@ def _shapes_of_config(
             observation_shape,
             num_actions,
             config,
+            parts,
             actions_per_cell=actions_per_cell,
         )
     )

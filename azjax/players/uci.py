@@ -80,7 +80,12 @@ class UciPlayer(EnginePlayer["_Engine"]):
             name: str(value).lower() if isinstance(value, bool) else str(value)
             for name, value in (options or {}).items()
         }
-        _check_options(self.options)
+        for text in (*self.options, *self.options.values()):
+            if not text.isprintable():
+                raise ValueError(f"an option must be one line of text: {quoted(text)}")
+        is_limited = self.options.get("UCI_LimitStrength") == "true"
+        if "UCI_Elo" in self.options and not is_limited:
+            raise ValueError("UCI_Elo has no effect without UCI_LimitStrength=true")
         threads = {key.lower(): text for key, text in self.options.items()}
         if re.fullmatch("[1-9][0-9]{0,3}", threads.get("threads", "")):
             self.num_threads = int(threads["threads"])
@@ -115,19 +120,6 @@ def check_is_chess(game: Game) -> Chess:
     if not isinstance(game, Chess):
         raise ValueError(f"UCI is a protocol for chess only: {game}")
     return game
-
-
-def _check_options(options: Mapping[str, str]) -> None:
-    """Checks what is wrong for every engine.
-
-    Raises:
-        ValueError: an option is not allowed.
-    """
-    for text in (*options, *options.values()):
-        if not text.isprintable():
-            raise ValueError(f"an option must be one line of text: {quoted(text)}")
-    if "UCI_Elo" in options and options.get("UCI_LimitStrength") != "true":
-        raise ValueError("UCI_Elo has no effect without UCI_LimitStrength=true")
 
 
 class _Engine:
@@ -217,7 +209,8 @@ class _UciSession(EngineSession[_Engine]):
         last score."""
         process = self._engine.process
         self._follow(moves)
-        position = " ".join(["position startpos", *self._moves_part()])
+        moves_part = ["moves", *self._texts] if self._texts else []
+        position = " ".join(["position startpos", *moves_part])
         answer, value = "", None
         with self._asking():
             process.send(position, self._seconds)
@@ -231,9 +224,6 @@ class _UciSession(EngineSession[_Engine]):
                 f"answers {self._go!r} with {shown(answer)!r}, which is not a legal "
                 "move"
             )
-
-    def _moves_part(self) -> list[str]:
-        return ["moves", *self._texts] if self._texts else []
 
     def _follow(self, moves: Sequence[int]) -> None:
         """Writes the moves as text; keeps those that were written before."""
