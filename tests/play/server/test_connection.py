@@ -484,9 +484,10 @@ def test_a_review_ends_with_its_connection(failing_catalog, dying):
 def test_a_review_that_fails_after_its_connection_is_silent(
     failing_catalog, monkeypatch, caplog
 ):
-    may_fail, has_failed = threading.Event(), threading.Event()
+    has_begun, may_fail, has_failed = (threading.Event() for _ in range(3))
 
     def fail(*_):
+        has_begun.set()
         assert may_fail.wait(30)
         has_failed.set()
         raise ValueError
@@ -498,7 +499,7 @@ def test_a_review_that_fails_after_its_connection_is_silent(
             page = Page(socket)
             page.ask("start", game="tic_tac_toe", player="dying")
             page.send("review", actions=[4, 0], player="dying")
-            page.ask("position", actions=[])
+            assert has_begun.wait(30)
         may_fail.set()
         assert has_failed.wait(30)
         client.get("/lobby.json")  # after the end of the review
