@@ -41,9 +41,6 @@ def assert_found(game_class, pattern):
     assert re.match(pattern, str(error.value)), str(error.value)
 
 
-# Attributes, the constructor and the types of results.
-
-
 WRONG_ATTRIBUTES = {
     "num_actions": (0, 9.0, True),
     "actions_per_cell": (2, -1, 1.0),
@@ -253,9 +250,6 @@ def test_an_invalid_symmetry_is_found(pattern):
     assert_found(INVALID_SYMMETRIES[pattern], pattern)
 
 
-# Random games.
-
-
 def occupied(state, action):
     """Returns whether the action is a cell that is not empty."""
     is_cell = (action >= 0) & (action < 9)
@@ -421,9 +415,6 @@ def test_a_violation_in_random_games_is_found(pattern):
     assert_found((VIOLATIONS | SLOW_VIOLATIONS)[pattern], pattern)
 
 
-# Arguments and results of the check.
-
-
 def test_wrong_arguments_are_not_violations():
     for game in "tic_tac_toe", TicTacToe, None:
         with pytest.raises(ValueError, match=f"game must be a Game.*: {game!r}"):
@@ -460,9 +451,6 @@ def test_a_check_ends_with_a_summary_line(capsys):
         r"symmetries \(1\), texts and drawings\n",
         line,
     )
-
-
-# The documentation page.
 
 
 @pytest.fixture
@@ -550,9 +538,3 @@ def test_the_example_without_cells_plays_writes_and_draws(nim):
         (0, 1),
     )
     assert np.asarray(game.rewards(state)).tolist() == [-1, 1]
-
-
-def test_the_page_has_its_examples_and_the_first_is_short():
-    assert len(EXAMPLES) == 4
-    assert EXAMPLES[0].count("\n") < 80
-    assert EXAMPLES[1].count("minutes=2") == 1

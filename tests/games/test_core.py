@@ -1,9 +1,10 @@
-import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 
-from azjax.games import core
+from azjax.games import core, make
+from azjax.games.host import compiled, next_state
 
 
 def test_rewards_sum_to_zero_and_a_draw_has_no_sign():
@@ -13,15 +14,21 @@ def test_rewards_sum_to_zero_and_a_draw_has_no_sign():
         assert outcome != 0 or not np.signbit(rewards).any()
 
 
-def test_select_takes_every_leaf_from_one_side():
-    on_true = {"a": jnp.zeros(2), "b": (jnp.int8(1),)}
-    on_false = {"a": jnp.ones(2), "b": (jnp.int8(2),)}
-    for predicate in True, False:
-        chosen = core.select(jnp.bool(predicate), on_true, on_false)
-        chex.assert_trees_all_equal(chosen, on_true if predicate else on_false)
+@pytest.mark.parametrize("name", ["connect_four", "hex:3,swap=true", "breakthrough"])
+def test_a_compiled_game_equals_the_game(name):
+    game = make(name)
+    fast, state = compiled(game), jax.jit(game.init)()
+    assert fast == game
+    assert hash(fast) == hash(game)
+    action = np.asarray(fast.legal_action_mask(state)).argmax().astype(np.int32)
+    after = fast.step(state, action)
+    jax.tree.map(np.testing.assert_array_equal, after, next_state(game, state, action))
 
+    def look(state, action):
+        after = game.step(state, action)
+        return game.legal_action_mask(state), after, game.board(after)
 
-def test_the_identity_returns_its_input():
-    identity = core.identity(5)
-    np.testing.assert_array_equal(identity.actions, [0, 1, 2, 3, 4])
-    np.testing.assert_array_equal(identity.observation(jnp.arange(3)), [0, 1, 2])
+    expected = jax.jit(look)(state, action)
+    found = fast.legal_action_mask(state), after, fast.board(after)
+    jax.tree.map(np.testing.assert_array_equal, found, expected)
+    assert "X" in fast.to_text(after)

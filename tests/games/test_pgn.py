@@ -9,7 +9,7 @@ from compiled_games import compiled, random_game
 
 from azjax.games import GameRecord, host
 from azjax.games.chess.notation import move_text
-from azjax.games.chess.scores import expected_result
+from azjax.games.chess.scores import centipawns, expected_result
 
 CHESS = compiled("chess")
 
@@ -80,11 +80,6 @@ def test_moves_are_in_standard_algebraic_notation(moves, last):
     assert f" {last} " in text.replace("\n", " ")
 
 
-def test_quotation_marks_in_names_are_escaped():
-    text = CHESS.record_format.write(CHESS, [record("e2e4")])
-    assert r'[Black "a \"player\" [x\\y]"]' in text
-
-
 def test_evaluations_are_written_and_read():
     values = (None, 0.1, None, -1.0, 0.0)
     written = record("e2e4 e7e5 g1f3 b8c6 f1c4")._replace(values=values)
@@ -108,25 +103,6 @@ def test_comments_are_not_broken():
         assert text.count("[%eval 0.89]") == 40
         assert "the moves so far were made at random}" in text
         assert max(map(len, text.splitlines())) <= 79
-
-
-def test_mates_and_random_moves_are_read_from_comments():
-    text = (
-        "1. e4 { [%eval #-3] [%clk 0:03:00] } "
-        "1... e5 {[%eval #2]} 2. Nf3 {the moves so far were made at random} *"
-    )
-    (found,) = CHESS.record_format.read(text)
-    assert found.values == (-1, 1, None)
-    assert found.opening_moves == 3
-
-
-@pytest.mark.parametrize(
-    ("moves", "value"),
-    [("1. f3 e5 2. g4 Qh4#", -1), ("1. e4 g5 2. d4 f6 3. Qh5#", 1)],
-)
-def test_a_mate_in_0_is_lost_by_the_player_to_move(moves, value):
-    (found,) = CHESS.record_format.read(f"{moves} {{[%eval #0]}} *")
-    assert found.values[-1] == value
 
 
 @pytest.mark.parametrize(
@@ -169,39 +145,43 @@ def test_a_wrong_evaluation_is_an_error(wrong):
     assert wrong in str(error)
 
 
-def test_evaluations_elsewhere_are_not_read():
-    text = "{[%eval bad]} 1. e4 {[%eval 1.0]} (1. d4 {[%eval bad]}) *"
+MANY = "9" * 5000
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "opening_moves"),
+    [
+        ("1. e4 {[%eval #-3] [%clk 0:03:00]} 1... e5 {[%eval #2]}", (-1, 1), 0),
+        ("1. f3 e5 2. g4 Qh4# {[%eval #0]}", (None, None, None, -1), 0),
+        ("1. e4 g5 2. d4 f6 3. Qh5# {[%eval #0]}", (*[None] * 4, 1), 0),
+        (f"1. e4 {{[%eval #{MANY}]}} 1... e5 {{[%eval #-{MANY}]}}", (1, -1), 0),
+        ("{[%eval bad]} 1. e4 {[%eval #1]} (1. d4 {[%eval bad]})", (1,), 0),
+        ("1. e4 {the moves so far\nwere made at random} 1... e5", (), 1),
+    ],
+)
+def test_mates_and_random_moves_are_read_from_comments(text, values, opening_moves):
+    """They are not read from variations, nor before the first move."""
     (found,) = CHESS.record_format.read(text)
-    assert found.values == (pytest.approx(expected_result(100)),)
+    assert (found.values, found.opening_moves) == (values, opening_moves)
 
 
-def test_a_mate_may_be_far_away():
-    many = "9" * 5000
-    text = f"1. e4 {{[%eval #{many}]}} 1... e5 {{[%eval #-{many}]}} *"
-    (found,) = CHESS.record_format.read(text)
-    assert found.values == (1, -1)
-
-
-def test_broken_lines_in_a_comment_do_not_matter():
-    text = "1. e4 {the moves so far\nwere made at random} 1... e5 *"
-    (found,) = CHESS.record_format.read(text)
-    assert found.opening_moves == 1
-
-
-def test_a_forfeit_is_a_comment():
-    ended = record("e2e4", result=1, fault="the engine } died")
-    (read,) = read_pgn(CHESS.record_format.write(CHESS, [ended]))
-    assert read.headers["Result"] == "1-0"
-    assert read.headers["Termination"] == "rules infraction"
-    assert read.end().comment == "the engine ) died"
-
-
-def test_resignation_and_random_moves_are_comments():
-    ended = record("e2e4 e7e5 g1f3", result=1, fault="resigned", opening_moves=2)
-    (read,) = read_pgn(CHESS.record_format.write(CHESS, [ended]))
-    assert read.headers["Termination"] == "normal"
-    comments = [node.comment for node in read.mainline()]
-    assert comments == ["", "the moves so far were made at random", "resigned"]
+def test_forfeits_resignation_and_random_moves_are_comments():
+    lost = record("e2e4", result=1, fault="the engine } died")
+    resigned = record("e2e4 e7e5 g1f3", result=1, fault="resigned", opening_moves=2)
+    text = CHESS.record_format.write(CHESS, [lost, resigned])
+    assert r'[Black "a \"player\" [x\\y]"]' in text
+    for read, ending, comments in zip(
+        read_pgn(text),
+        ("rules infraction", "normal"),
+        (
+            ["the engine ) died"],
+            ["", "the moves so far were made at random", "resigned"],
+        ),
+        strict=True,
+    ):
+        assert read.headers["Result"] == "1-0"
+        assert read.headers["Termination"] == ending
+        assert [node.comment for node in read.mainline()] == comments
 
 
 @pytest.mark.parametrize(
@@ -262,3 +242,15 @@ def test_the_termination_marker_counts():
     assert [each.note for each in found] == [
         *("the tag Result says 1-0, the moves end with 1/2-1/2", "", "", "", "")
     ]
+
+
+def test_an_expected_result_has_a_score_in_centipawns():
+    for value, score in {0.0: 0, 0.5: 191, 1.0: 2000, 2.0: 2000}.items():
+        assert centipawns(value) == score
+        assert centipawns(-value) == -score
+    assert centipawns(2 * 0.640065 - 1) == 100  # 64% of the points
+
+
+def test_a_score_is_that_of_its_expected_result():
+    for score in -2000, -35, 0, 1, 191:
+        assert centipawns(expected_result(score)) == score

@@ -123,9 +123,3 @@ def test_a_file_cut_short_huge_or_of_bytes_that_are_no_text_is_refused(read):
             read(content)
     with pytest.raises(ValueError, match="is not a saved game"):
         read(WHOLE + " " * 1_000_001)
-
-
-def test_a_game_with_other_options_is_another_game(read):
-    text = WHOLE.replace("tic_tac_toe", "go:9").replace("first wins", "unfinished")
-    with pytest.raises(ValueError, match="the game is go:9, not go:13"):
-        read(text, games.make("go:13"))
