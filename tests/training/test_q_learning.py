@@ -190,8 +190,7 @@ def losses(player, opponent):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("form", "learning"),
-    [("state", "offline"), ("pair", "offline"), ("state", "online")],
+    ("form", "learning"), [("pair", "offline"), ("state", "online")]
 )
 def test_tic_tac_toe_is_learned(form, learning, tmp_path):
     config = QConfig(
