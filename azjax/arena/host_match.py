@@ -177,7 +177,7 @@ def play_game(
         seeds: seeds of the two players.
     """
     with contextlib.ExitStack() as stack:
-        sessions = []
+        sessions: list[PlayerSession] = []
         for player, seed in zip(players, seeds, strict=True):
             try:
                 session = start_session(player, game, seed)
@@ -185,35 +185,25 @@ def play_game(
                 return PlayedGame(opening, 1 if sessions else -1, _reason(error))
             stack.callback(session.close)
             sessions.append(session)
-        is_external = [isinstance(player, ExternalPlayer) for player in players]
-        return _play_sessions(game, sessions, opening, is_external)
-
-
-def _play_sessions(
-    game: Game,
-    sessions: Sequence[PlayerSession],
-    opening: list[int],
-    is_external: Sequence[bool],
-) -> PlayedGame:
-    """Plays one game; the values of external players are kept, because a compiled one
-    without evaluation, such as `random`, has the value 0."""
-    state, moves = first_state(game), list(opening)
-    values: list[float | None] = [None] * len(opening)
-    for action in opening:
-        state = next_state(game, state, action)
-    while not state.terminated:
-        player = int(state.current_player)
-        try:
-            decision = choose_legal(sessions[player], game, state, list(moves))
-        except ForfeitError as error:
-            fault = RESIGNED if isinstance(error, ResignError) else _reason(error)
-            return PlayedGame(moves, 1 if player else -1, fault, values)
-        if moves and is_external[player] and decision.value is not None:
-            values[-1] = decision.value * (1 - 2 * player)
-        moves.append(decision.action)
-        values.append(None)
-        state = next_state(game, state, decision.action)
-    return PlayedGame(moves, int(rewards(game, state)[0]), "", values)
+        state, moves = first_state(game), list(opening)
+        values: list[float | None] = [None] * len(opening)
+        for action in opening:
+            state = next_state(game, state, action)
+        while not state.terminated:
+            mover = int(state.current_player)
+            try:
+                decision = choose_legal(sessions[mover], game, state, list(moves))
+            except ForfeitError as error:
+                fault = RESIGNED if isinstance(error, ResignError) else _reason(error)
+                return PlayedGame(moves, 1 if mover else -1, fault, values)
+            # A compiled player without evaluation, such as `random`, has the value 0.
+            is_external = isinstance(players[mover], ExternalPlayer)
+            if moves and is_external and decision.value is not None:
+                values[-1] = decision.value * (1 - 2 * mover)
+            moves.append(decision.action)
+            values.append(None)
+            state = next_state(game, state, decision.action)
+        return PlayedGame(moves, int(rewards(game, state)[0]), "", values)
 
 
 def _reason(error: ForfeitError) -> str:

@@ -98,22 +98,20 @@ def _draw(
         drawn = Openings(np.stack(moves, axis=1), jax.device_get(states))
         # -1 where a move would have ended the game.
         drawn = drawn.take(np.flatnonzero((drawn.moves >= 0).all(axis=1)))
-        before, pool = len(pool), _different(pool, drawn)
+        # Adds the new ones, in the order of drawing.
+        together = Openings(
+            np.concatenate([pool.moves, drawn.moves]),
+            jax.tree.map(
+                lambda *leaves: np.concatenate(leaves), pool.states, drawn.states
+            ),
+        )
+        before = len(pool)
+        if len(together):
+            _, first = np.unique(as_bytes(together.states), return_index=True)
+            pool = together.take(np.sort(first))
         is_new = len(pool) > before
         rounds_without_new = 0 if is_new else rounds_without_new + 1
     return pool.take(np.arange(min(num_openings, len(pool))))
-
-
-def _different(pool: Openings, drawn: Openings) -> Openings:
-    """Adds new positions to the pool, in the order of drawing."""
-    together = Openings(
-        np.concatenate([pool.moves, drawn.moves]),
-        jax.tree.map(lambda *leaves: np.concatenate(leaves), pool.states, drawn.states),
-    )
-    if not len(together):
-        return together
-    first = np.unique(as_bytes(together.states), return_index=True)[1]
-    return together.take(np.sort(first))
 
 
 _play_random_move = jax.jit(play_random_move, static_argnames="game")

@@ -1,7 +1,6 @@
 """Evaluation of a trained player: solved positions, random and untrained opponents."""
 
 import itertools
-from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 import jax
@@ -11,7 +10,6 @@ from azjax.arena.openings import suite
 from azjax.arena.perfect_match import PerfectMatch, play_perfect_match
 from azjax.arena.results import MatchResult
 from azjax.arena.solved import Grade, SolvedPositions, grade
-from azjax.games import Game
 from azjax.networks import Parts
 from azjax.players import (
     NetworkPlayer,
@@ -51,7 +49,13 @@ class Report(NamedTuple):
             **{name: _grade_json(grade) for name, grade in grades.items() if grade},
             "simulations": self.simulations,
             "matches": [
-                {"player": player, "opponent": opponent, **_match_json(result)}
+                {
+                    "player": player,
+                    "opponent": opponent,
+                    **result.total._asdict(),
+                    "score": result.total.score,
+                    "interval": list(result.interval),
+                }
                 for (player, opponent), result in self.matches.items()
             ],
             **({"against_perfect": perfect} if perfect else {}),
@@ -111,21 +115,14 @@ def evaluate(
             matches[name, opponent] = play_openings(
                 game, players[name], opponents[opponent], openings, key
             )
-    perfect = _play_perfect(game, players, num_games // 2, perfect_key)
+    perfect, opponent = {}, perfect_player(game)
+    if opponent is not None and num_games:
+        keys = jax.random.split(perfect_key, len(players))
+        perfect = {
+            name: play_perfect_match(game, player, opponent, num_games // 2, key)
+            for (name, player), key in zip(players.items(), keys, strict=True)
+        }
     return Report(simulations, grades["network"], grades["search"], matches, perfect)
-
-
-def _play_perfect(
-    game: Game, players: Mapping[str, Player], num_games: int, rng_key: jax.Array
-) -> dict[str, PerfectMatch]:
-    opponent = perfect_player(game)
-    if opponent is None or not num_games:
-        return {}
-    keys = jax.random.split(rng_key, len(players))
-    return {
-        name: play_perfect_match(game, player, opponent, num_games, key)
-        for (name, player), key in zip(players.items(), keys, strict=True)
-    }
 
 
 def _grade_json(graded: Grade) -> dict[str, Any]:
@@ -140,15 +137,4 @@ def _grade_json(graded: Grade) -> dict[str, Any]:
             }
             for name, group in graded.groups.items()
         },
-    }
-
-
-def _match_json(result: MatchResult) -> dict[str, Any]:
-    total = result.total
-    return {
-        "wins": total.wins,
-        "draws": total.draws,
-        "losses": total.losses,
-        "score": total.score,
-        "interval": list(result.interval),
     }

@@ -128,6 +128,10 @@ class MatchResult:
             zip(self.moves, self.results, strict=True)
         ):
             is_swapped = number % 2 == 1
+            values: Sequence[float | None] = ()
+            if self.values is not None and not np.isnan(self.values[number]).all():
+                known = self.values[number][row >= 0]
+                values = [None if np.isnan(v) else float(v) for v in known]
             games.append(
                 GameRecord(
                     names=(names[1], names[0]) if is_swapped else names,
@@ -135,19 +139,10 @@ class MatchResult:
                     result=int(-result if is_swapped else result),
                     fault=self.faults[number],
                     opening_moves=self.opening_moves,
-                    values=self._values_of(number),
+                    values=tuple(values),
                 )
             )
         return games
-
-    def _values_of(self, number: int) -> Sequence[float | None]:
-        """Returns the values of a game, as `GameRecord` has them."""
-        if self.values is None:
-            return ()
-        row = self.values[number][self.moves[number] >= 0]
-        if np.isnan(row).all():
-            return ()
-        return tuple(None if np.isnan(value) else float(value) for value in row)
 
 
 class MatchInterrupted(KeyboardInterrupt):

@@ -259,7 +259,18 @@ def _read_rows(game: Game, path: Path) -> list[_Row]:
     rows = []
     try:
         header = next(reader, [])
-        _check_header(game, header)
+        values = [f"q{action}" for action in range(game.num_actions + 1)]
+        missing = [name for name in ["moves", *values[:-1]] if name not in header]
+        if missing:
+            raise ValueError(
+                f"no column {missing[0]!r} in the header; {game.name} needs moves, "
+                f"{values[0]}, ..., {values[-2]}"
+            )
+        if values[-1] in header:
+            raise ValueError(
+                f"column {values[-1]!r} in the header, but {game.name} has "
+                f"{game.num_actions} actions, the last of them {values[-2]}"
+            )
         for fields in filter(None, reader):
             rows.append(_parse_row(game, header, fields, reader.line_num))
     except (ValueError, csv.Error) as error:
@@ -268,22 +279,6 @@ def _read_rows(game: Game, path: Path) -> list[_Row]:
     if not rows:
         raise ValueError(f"{path}, line 1: no positions after the header")
     return rows
-
-
-def _check_header(game: Game, header: list[str]) -> None:
-    values = [f"q{action}" for action in range(game.num_actions)]
-    missing = [name for name in ["moves", *values] if name not in header]
-    if missing:
-        raise ValueError(
-            f"no column {missing[0]!r} in the header; {game.name} needs moves, "
-            f"{values[0]}, ..., {values[-1]}"
-        )
-    surplus = f"q{game.num_actions}"
-    if surplus in header:
-        raise ValueError(
-            f"column {surplus!r} in the header, but {game.name} has "
-            f"{game.num_actions} actions, the last of them {values[-1]}"
-        )
 
 
 def _parse_row(game: Game, header: list[str], fields: list[str], line: int) -> _Row:

@@ -11,7 +11,6 @@ from azjax.games.host import first_state, next_state, rewards
 from azjax.players.session import (
     ExternalPlayer,
     ForfeitError,
-    MoveDecision,
     PlayerSession,
     choose_legal,
     start_session,
@@ -61,17 +60,11 @@ def _asked(
             decision = choose_legal(session, game, state, record.moves[:number])
             if decision.value is None:
                 raise ForfeitError("it gives no evaluation")
-            yield (
-                _policy(decision),
-                decision.value * (1 - 2 * int(state.current_player)),
-            )
+            policy = {decision.action: 1.0}
+            if decision.policy is not None:
+                actions = np.flatnonzero(decision.policy)
+                shares = decision.policy[actions].tolist()
+                policy = dict(zip(actions.tolist(), shares, strict=True))
+            yield policy, decision.value * (1 - 2 * int(state.current_player))
         if number < len(record.moves):
             state = next_state(game, state, record.moves[number])
-
-
-def _policy(decision: MoveDecision) -> dict[int, float]:
-    if decision.policy is None:
-        return {decision.action: 1.0}
-    actions = np.flatnonzero(decision.policy)
-    shares = decision.policy[actions]
-    return dict(zip(actions.tolist(), shares.tolist(), strict=True))

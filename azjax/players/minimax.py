@@ -32,13 +32,6 @@ class MinimaxPlayer:
     game: Game = struct.field(pytree_node=False)
     depth: int = struct.field(pytree_node=False)
 
-    @property
-    def is_blind(self) -> bool:
-        """Whether moves whose results are beyond its depth are equal to it: the game
-        has no heuristic, and may last longer."""
-        has_heuristic = type(self.game).evaluate is not Game.evaluate
-        return not has_heuristic and self.depth < self.game.max_moves
-
     def choose(self, rng_key: jax.Array, states: State) -> Choice:
         """Chooses a move in each of B positions; the key is consumed."""
         scores = jax.vmap(self._scores)(states)

@@ -107,22 +107,12 @@ def load(spec: str, game: Game | None = None, parts: Parts | None = None) -> Any
     needs_argument = kind is not None and ":" in kind.form
     if kind is None or bool(colon) != needs_argument or bool(colon) != bool(argument):
         forms = ", ".join(kind.form for kind in PLAYER_KINDS.values())
-        raise ValueError(
-            f"unknown player {quoted(spec)}; players are {forms}{_meant(spec)}"
-        )
+        meant = "" if kind else did_you_mean(name, PLAYER_KINDS)
+        if kind is None and (head == PRETRAINED or os.path.isdir(head)):
+            meant = "; a run is given as alphazero:RUN, such as alphazero:pretrained"
+        raise ValueError(f"unknown player {quoted(spec)}; players are {forms}{meant}")
     settings = parse_settings(spec, query, kind.settings)
     return kind.build(PlayerSpec(spec, name, argument, settings, parts), game)
-
-
-def _meant(spec: str) -> str:
-    """Returns what an unknown player string may stand for, for the error."""
-    run = spec.partition("?")[0]
-    name = run.partition(":")[0]
-    if name in PLAYER_KINDS:
-        return ""
-    if run == PRETRAINED or os.path.isdir(run):
-        return "; a run is given as alphazero:RUN, such as alphazero:pretrained"
-    return did_you_mean(name, PLAYER_KINDS)
 
 
 def load_compiled(
@@ -140,16 +130,12 @@ def load_compiled(
 
 
 def _minimax(spec: PlayerSpec, game: Game | None) -> Player:
-    player = MinimaxPlayer(
-        require_game(spec, game), spec.int_argument("DEPTH", 1, MAX_DEPTH)
-    )
-    if player.is_blind:
-        _log.warning(
-            "%s sees wins and losses within its depth only: %r has no heuristic",
-            spec.text,
-            player.game,
-        )
-    return player
+    depth, game = spec.int_argument("DEPTH", 1, MAX_DEPTH), require_game(spec, game)
+    has_heuristic = type(game).evaluate is not Game.evaluate
+    if not has_heuristic and depth < game.max_moves:
+        text = "%s sees wins and losses within its depth only: %r has no heuristic"
+        _log.warning(text, spec.text, game)
+    return MinimaxPlayer(game, depth)
 
 
 def _mcts(spec: PlayerSpec, game: Game | None) -> Player:

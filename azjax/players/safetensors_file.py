@@ -24,6 +24,7 @@ from azjax.players.saved_settings import MAX_MESSAGE, MissingPartsError, Source
 from azjax.players.serialization import (
     MAX_CONFIG_BYTES,
     TrainedPlayer,
+    check_weight_bytes,
     config_of,
     named_leaves,
     player_of,
@@ -60,7 +61,8 @@ def player_bytes(player: TrainedPlayer, source: Source) -> bytes:
     }
     for name, array in arrays.items():
         check_finite(name, array)
-    _check_weight_bytes(sum(array.nbytes for array in arrays.values()), source)
+    num_bytes = sum(array.nbytes for array in arrays.values())
+    check_weight_bytes(num_bytes, source, MAX_WEIGHT_BYTES)
     settings = json.dumps(config_of(player))
     return library.save(arrays, metadata={SETTINGS_KEY: settings})
 
@@ -92,7 +94,8 @@ def load_player_file(path: Path, source: Source) -> TrainedPlayer:
 
     def read(shapes: Variables) -> Variables:
         expected = {name: leaf.shape for name, leaf in named_leaves(shapes).items()}
-        _check_weight_bytes(4 * sum(map(math.prod, expected.values())), source)
+        num_bytes = 4 * sum(map(math.prod, expected.values()))
+        check_weight_bytes(num_bytes, source, MAX_WEIGHT_BYTES)
         with _reading(source), library.safe_open(path, framework="numpy") as file:
             arrays = _read_arrays(file, expected)
         leaves = [jax.numpy.asarray(arrays[name]) for name in expected]
@@ -146,14 +149,6 @@ def _check_sizes(path: Path) -> None:
         raise ValueError(
             f"its header must have from 1 to {MAX_HEADER_BYTES} bytes and fit into the "
             f"{max(rest, 0)} that follow its length: {length}"
-        )
-
-
-def _check_weight_bytes(num_bytes: int, source: Source) -> None:
-    if num_bytes > MAX_WEIGHT_BYTES:
-        raise ValueError(
-            f"the network described in {source} takes {num_bytes} bytes; at most "
-            f"{MAX_WEIGHT_BYTES} are loaded"
         )
 
 

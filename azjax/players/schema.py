@@ -76,19 +76,13 @@ def _from_4(config: Mapping[str, Any]) -> dict[str, Any]:
 def _from_5(config: Mapping[str, Any]) -> dict[str, Any]:
     """Version 6 adds the kind of the heads to networks with policy and value; older
     ones are dense."""
-    network = config.get("network")
-    if not isinstance(network, dict) or "value_head" not in network:
-        return dict(config)
-    return {**config, "network": {**network, "heads": "dense"}}
+    return _with(config, "network", "value_head", heads="dense")
 
 
 def _from_6(config: Mapping[str, Any]) -> dict[str, Any]:
     """Version 7 adds the regret of moves that count in value targets, and the settings
     of kept games, to AlphaZero runs; in older ones all moves counted."""
-    learner = config.get("learner")
-    if not isinstance(learner, dict):
-        return dict(config)
-    return {**config, "learner": {**learner, "max_regret": 2.0}}
+    return _with(config, "learner", max_regret=2.0)
 
 
 def _from_7(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -96,10 +90,7 @@ def _from_7(config: Mapping[str, Any]) -> dict[str, Any]:
     runs the fraction of stored games and the services that get the metrics; older
     networks have no such planes, older runs with stored games learn from these alone,
     and none have services."""
-    migrated = dict(config)
-    network = config.get("network")
-    if isinstance(network, dict) and "value_head" in network:
-        migrated["network"] = {**network, "line_length": 0}
+    migrated = _with(config, "network", "value_head", line_length=0)
     if "learner" in config:
         migrated["stored_fraction"] = 1.0
     return migrated
@@ -108,10 +99,7 @@ def _from_7(config: Mapping[str, Any]) -> dict[str, Any]:
 def _from_8(config: Mapping[str, Any]) -> dict[str, Any]:
     """Version 9 adds the heads of owners and margin to AlphaZero runs; older ones have
     none."""
-    learner = config.get("learner")
-    if not isinstance(learner, dict):
-        return dict(config)
-    return {**config, "learner": {**learner, "owners_weight": 0.0}}
+    return _with(config, "learner", owners_weight=0.0)
 
 
 def _from_9(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -123,6 +111,16 @@ def _from_9(config: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(trunk, dict) or trunk.get("name") != "dense":
         return dict(config)
     return {**config, "network": {**network, "trunk": {**trunk, "input_skip": False}}}
+
+
+def _with(
+    config: Mapping[str, Any], name: str, needed: str | None = None, **added: Any
+) -> dict[str, Any]:
+    """Adds settings to a section, if it is there and has the needed setting."""
+    section = config.get(name)
+    if not isinstance(section, dict) or needed not in (None, *section):
+        return dict(config)
+    return {**config, name: {**section, **added}}
 
 
 def _q_from_2(config: Mapping[str, Any]) -> dict[str, Any]:

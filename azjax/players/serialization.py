@@ -242,16 +242,24 @@ def read_variables(directory: Directory, shapes: V, *, most: int | None = None) 
     """
     expected = {name: leaf.shape for name, leaf in named_leaves(shapes).items()}
     num_bytes = 4 * sum(math.prod(shape) for shape in expected.values())
-    most = LARGEST_WEIGHT_BYTES if most is None else most
-    if num_bytes > most:
-        raise ValueError(
-            f"the network described in {directory} takes {num_bytes} bytes; at most "
-            f"{most} are loaded"
-        )
+    check_weight_bytes(num_bytes, directory, most or LARGEST_WEIGHT_BYTES)
     with _reading(directory):
         weights = read_weights(directory / WEIGHTS_FILE, expected)
     leaves = [jax.numpy.asarray(weights[name]) for name in expected]
     return jax.tree.unflatten(jax.tree.structure(shapes), leaves)
+
+
+def check_weight_bytes(num_bytes: int, source: Source, most: int) -> None:
+    """Checks the size of a network.
+
+    Raises:
+        ValueError: it has more than `most` bytes.
+    """
+    if num_bytes > most:
+        raise ValueError(
+            f"the network described in {source} takes {num_bytes} bytes; at most "
+            f"{most} are loaded"
+        )
 
 
 @contextlib.contextmanager
