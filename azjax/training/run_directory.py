@@ -65,6 +65,13 @@ def open_run_directory(
         OSError: it cannot be written.
     """
     directory = config.directory
+    try:
+        str(resolved(directory)).encode()
+    except UnicodeEncodeError:
+        raise ValueError(
+            f"the run directory {str(directory)!a} must be text in the locale's "
+            "encoding, for TensorStore: give another --run-dir, or set a UTF-8 locale"
+        ) from None
     with disk_errors(directory):
         is_run = _is_run(directory)
         if not is_remote(directory):  # an object store would create a bucket

@@ -229,6 +229,9 @@ def test_a_directory_that_cannot_be_made_is_refused_with_advice(tmp_path):
     with pytest.raises(ValueError, match="is not a directory: give another --run-dir"):
         opened(config(tmp_path / "file"))
     assert (tmp_path / "file").read_text() == "in the way"
+    # TensorStore takes no other text.
+    with pytest.raises(ValueError, match=r"\\udcff' must be text in the locale's enco"):
+        opened(config(f"{tmp_path}/\udcff"))
 
 
 def test_a_full_disk_is_detected_at_the_start(tmp_path, monkeypatch):
