@@ -101,26 +101,13 @@ def test_training_prints_results_and_commands(trained):
     assert (directory / "player" / "weights.npz").exists()
 
 
-@pytest.mark.slow
-def test_evaluate_prints_one_json_object(run, capsys):
-    cli.main(["evaluate", str(run), "--json", "--simulations", "2", "--games", "2"])
-    found = json.loads(capsys.readouterr().out)
-    for player in ("network", "search"):
-        assert 0 <= found[player]["mean"] <= 1
-        assert list(found[player]["groups"]) == ["all"]
-        group = found[player]["groups"]["all"]
-        assert 0 <= group["mistake_rate"] <= 1
-        assert group["positions"] == 4520
-    assert {match["opponent"] for match in found["matches"]} == {"random", "first"}
-
-
 @pytest.fixture(scope="module")
 def evaluated(run, tmp_path_factory):
     """Evaluates a run on a file of positions; returns the JSON object and the table."""
     path = tmp_path_factory.mktemp("positions") / "positions.csv"
     path.write_text(
         f"set,{HEADER}\nopening,,0,0,0,0,0,0,0,0,0\n"
-        "end,1245,,,1,,,0,0,0,0\nend,12453,,,,,,-1,1,-1,-1\n"
+        "\x1bend,1245,,,1,,,0,0,0,0\n\x1bend,12453,,,,,,-1,1,-1,-1\n"
     )
     options = ["--positions", str(path), "--simulations", "2", "--games", "0"]
     with contextlib.redirect_stdout(io.StringIO()) as out:
@@ -134,12 +121,14 @@ def test_evaluate_accepts_a_file_of_positions(evaluated):
     for player in ("network", "search"):
         groups = found[player]["groups"]
         counts = {name: group["positions"] for name, group in groups.items()}
-        assert counts == {"opening": 1, "end": 2}
+        assert counts == {"opening": 1, "\x1bend": 2}
         assert 0 <= found[player]["mean"] <= 1
         assert all(0 <= group["mistake_rate"] <= 1 for group in groups.values())
     assert found["search"]["groups"]["opening"]["mistake_rate"] == 0
     assert found["matches"] == []
     assert "mistakes against perfect play" in evaluated[1]
+    assert "?end" in evaluated[1]
+    assert "\x1bend" not in evaluated[1]
 
 
 def test_play_reads_moves_from_the_standard_input(run, capsys, monkeypatch):
@@ -369,18 +358,6 @@ def test_a_hangup_and_a_closed_console_end_a_command(monkeypatch):
     assert cli.ending_signals() == (signal.SIGTERM, 1)
 
 
-def test_a_closed_pipe_ends_a_command_silently(monkeypatch, capsys):
-    reading, writing = os.pipe()
-    os.close(reading)
-    with open(writing, "w") as pipe, monkeypatch.context() as patch:
-        patch.setattr(sys, "stdout", pipe)
-        with pytest.raises(SystemExit) as error, cli.one_line_errors():
-            print("help")
-        print("output during the exit")
-    assert error.value.code == 141
-    assert capsys.readouterr().err == ""
-
-
 def test_an_output_of_another_encoding_replaces_letters(monkeypatch):
     written = io.BytesIO()
     output = io.TextIOWrapper(written, encoding="cp1252", write_through=True)
@@ -487,14 +464,17 @@ def test_a_fault_of_the_program_keeps_its_traceback(monkeypatch):
         cli.main(["train", "tic_tac_toe"])
 
 
-def test_output_without_a_reader_ends_a_command_of_rich_too(monkeypatch):
+@pytest.mark.parametrize("command", ["--help", "games"])  # by print, and by rich
+def test_output_without_a_reader_ends_a_command_silently(command, monkeypatch, capsys):
     reading, writing = os.pipe()
     os.close(reading)
     with open(writing, "w") as pipe, monkeypatch.context() as patch:
         patch.setattr(sys, "stdout", pipe)
         with pytest.raises(SystemExit) as error:
-            cli.main(["games"])
+            cli.main([command])
+        print("output during the exit")
     assert error.value.code == 141
+    assert capsys.readouterr().err == ""
 
 
 def test_a_closed_standard_output_is_no_error(monkeypatch):

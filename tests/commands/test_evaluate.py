@@ -52,22 +52,11 @@ def own_run(tmp_path, monkeypatch):
     return str(tmp_path / "own run")
 
 
-@pytest.fixture
-def evaluate_few(own_run, tmp_path):
-    """Evaluates the run with its parts on one solved position."""
-
-    def call():
-        path = tmp_path / "positions.csv"
-        path.write_text("moves,q0,q1,q2,q3,q4,q5,q6,q7,q8\n12453,,,,,,-1,1,-1,-1\n")
-        few = ["--games", "2", "--simulations", "2", "--positions", str(path), "--json"]
-        cli.main(["evaluate", own_run, "--parts", "own_net:PARTS", *few])
-
-    return call
-
-
 def test_a_run_is_evaluated_with_its_custom_parts(
-    own_run, evaluate_few, capsys, monkeypatch
+    own_run, tmp_path, capsys, monkeypatch
 ):
+    path = tmp_path / "positions.csv"
+    path.write_text("moves,q0,q1,q2,q3,q4,q5,q6,q7,q8\n12453,,,,,,-1,1,-1,-1\n")
     asked, report = [], Report(2, None, None, {}, {})
 
     def evaluate(player, solved, rng_key, **settings):
@@ -75,7 +64,8 @@ def test_a_run_is_evaluated_with_its_custom_parts(
         return report
 
     monkeypatch.setattr("azjax.commands.evaluate.evaluate", evaluate)
-    evaluate_few()
+    few = ["--games", "2", "--simulations", "2", "--positions", str(path), "--json"]
+    cli.main(["evaluate", own_run, "--parts", "own_net:PARTS", *few])
     [(player, solved, settings)] = asked
     expected = load_run(own_run, GAME, PARTS)
     assert player.network == expected.network
@@ -83,13 +73,6 @@ def test_a_run_is_evaluated_with_its_custom_parts(
     assert settings == {"simulations": 2, "num_games": 2, "parts": PARTS}
     assert len(solved) == 1
     assert json.loads(capsys.readouterr().out) == report.to_json()
-
-
-@pytest.mark.slow
-def test_a_run_with_custom_parts_plays_its_untrained_network(evaluate_few, capsys):
-    evaluate_few()
-    found = json.loads(capsys.readouterr().out)
-    assert {match["opponent"] for match in found["matches"]} == {"random", "first"}
 
 
 def test_a_run_with_custom_parts_names_the_missing_option(own_run, capsys):

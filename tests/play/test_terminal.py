@@ -124,19 +124,6 @@ class Terminal:
             self.read()
         return None
 
-    def interrupt(self):
-        """Presses Ctrl-C, and repeats it if it has no effect.
-
-        Python's `input` ignores one between its prompt and its first read.
-        """
-        for _ in range(8):
-            self.type("\x03")
-            end = time.monotonic() + PATIENCE / 8
-            while time.monotonic() < end:
-                if self.process.poll() is not None:
-                    return
-                self.read()
-
     def status(self):
         """Waits for the program to exit; returns its status."""
         self.wait_for(lambda: self.process.poll() is not None)
@@ -253,19 +240,6 @@ def test_games_are_played_on_the_screen_and_an_interrupt_ends_it(terminal, tmp_p
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("args", "turn"), [([], CROSSES), (["--plain"], "your move (a3 b3")]
-)
-def test_keys_pressed_during_loading_are_not_moves(terminal, args, turn):
-    terminal.start(*RANDOM, *args)
-    terminal.type("b2\ra1\r")
-    terminal.wait_for(turn)
-    terminal.type("quit\r")
-    assert terminal.status() == 0
-    assert "plays" not in terminal.text
-
-
-@pytest.mark.slow
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_signal_restores_the_terminal(terminal, number):
     terminal.start(*RANDOM)
@@ -284,14 +258,6 @@ def test_an_interrupt_does_not_wait_for_a_compiled_search(terminal):
     terminal.type("\x03")
     assert terminal.status() == 130
     assert termios.tcgetattr(terminal.theirs) == terminal.modes
-
-
-@pytest.mark.slow
-def test_an_interrupt_ends_the_line_interface(terminal):
-    terminal.start(*RANDOM, "--plain")
-    terminal.wait_for(QUESTION)
-    terminal.interrupt()
-    assert terminal.status() == 130
 
 
 @pytest.mark.parametrize(("args", "term"), [([], "dumb"), (["--plain"], "xterm")])
