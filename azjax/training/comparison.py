@@ -34,7 +34,7 @@ _COUNTS = {
 }
 NONE = "-"  # a value that a run does not have
 MAX_RATES = 10_000  # of a run's evaluations; with more, some are left out
-MAX_NAME = 400  # characters of an opponent; evaluations with longer ones are left out
+MAX_NAME = 400  # characters of an opponent
 _NOT_COMPARED = ("game", "run_dir", "notes", "plan", "report")
 _OPTIONS = {"network.trunk.name": "trunk", "search.algorithm": "algorithm"}
 
@@ -116,7 +116,8 @@ class SavedRun:
 def read_runs(names: Sequence[str | os.PathLike[str]]) -> list[SavedRun]:
     """Reads runs of one game from their directories, of any origin.
 
-    Malformed rows of the metrics are left out.
+    Malformed rows of the metrics are left out, also those whose names cannot be printed
+    or have more than `MAX_NAME` characters.
 
     Args:
         names: two or more directories. Runs are named by the last part, or by all of it
@@ -214,8 +215,9 @@ def _evaluation(row: Row) -> Evaluation | None:
             rates[Measure(SCORES, name)] = _rate(score, "score")
     except (AttributeError, KeyError, TypeError, ValueError):
         return None
-    is_short = all(len(measure.name) <= MAX_NAME for measure in rates)
-    return Evaluation(counters, rates) if counters and rates and is_short else None
+    if not all(len(name) <= MAX_NAME and name.isprintable() for _, name in rates):
+        return None
+    return Evaluation(counters, rates) if counters and rates else None
 
 
 def _rate(row: Row, key: str) -> Rate:

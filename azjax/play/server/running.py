@@ -9,6 +9,7 @@ import os
 import socket
 from typing import Any
 
+import h11
 import uvicorn
 from starlette.applications import Starlette
 from uvicorn.protocols.http.h11_impl import H11Protocol
@@ -99,6 +100,14 @@ class _HttpProtocol(H11Protocol):
         self._timer = self.loop.call_later(self._seconds, self.transport.abort)
         super().on_response_complete()
 
+    def send_400_response(self, msg: str) -> None:
+        if self.cycle is not None:
+            self.cycle.disconnected = True  # its response must not follow this one
+        if self.conn.our_state in (h11.IDLE, h11.SEND_RESPONSE):
+            super().send_400_response(msg)
+        else:
+            self.transport.close()
+
     def handle_websocket_upgrade(self, event: Any) -> None:
         self._timer.cancel()
         super().handle_websocket_upgrade(event)
@@ -114,6 +123,11 @@ class _SocketProtocol(WebSocketsSansIOProtocol):
     def __init__(self, config: _Config, *args: Any, **named: Any):
         super().__init__(config, *args, **named)
         self.conn = _Frames(config.limits)
+
+    def data_received(self, data: bytes) -> None:
+        super().data_received(data)
+        if not self.handshake_initiated:  # by a request that HTTP allows
+            self.transport.close()
 
     def send_receive_event_to_app(self) -> None:
         super().send_receive_event_to_app()

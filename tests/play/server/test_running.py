@@ -42,6 +42,39 @@ def test_a_huge_body_is_rejected_without_waiting(port):
         assert connection.recv(1000).startswith(b"HTTP/1.1 405")
 
 
+CHUNKED = request("POST / HTTP/1.1", "Transfer-Encoding: chunked")
+UPGRADE = (
+    *("Upgrade: websocket", "Connection: Upgrade", "Sec-WebSocket-Version: 13"),
+    "Sec-WebSocket-Key: eHh4eHh4eHh4eHh4eHh4eA==",
+)
+
+
+@pytest.mark.parametrize(
+    ("sent", "answer"),
+    [
+        # A body that is not chunked, with the request and after its response.
+        (
+            (request("POST / HTTP/1.1", "Transfer-Encoding: chunked") + b"zz\r\n",),
+            b"400",
+        ),
+        ((request("POST / HTTP/1.1", "Transfer-Encoding: chunked"), b"zz\r\n"), b"405"),
+        # More headers than WebSockets allow, and a body.
+        ((request("GET /socket HTTP/1.1", *UPGRADE, *500 * ["X: y"]),), b""),
+        ((request("GET /socket HTTP/1.1", *UPGRADE, "Content-Length: 1"), b"x"), b""),
+    ],
+)
+def test_malformed_requests_are_refused_without_a_traceback(port, sent, answer, caplog):
+    received = b""
+    with opened(port) as connection:
+        for part in sent:
+            connection.sendall(part)
+            received += connection.recv(10_000)
+        while part := connection.recv(10_000):
+            received += part
+    assert received[9:12] == answer
+    assert caplog.messages == []
+
+
 def test_endless_headers_are_refused(port):
     with opened(port) as connection:
         with contextlib.suppress(ConnectionError):
