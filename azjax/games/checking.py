@@ -1,6 +1,7 @@
 """`check`: tests of the contract of `azjax.games.Game`."""
 
 import contextlib
+import copy
 import functools
 import inspect
 from collections.abc import Iterator
@@ -278,6 +279,9 @@ def _check_random_games(
         ),
         game.init(),
     )
+    shown = copy.copy(game)  # what texts and drawings call is compiled once
+    for name in ("board", "legal_action_mask"):
+        vars(shown)[name] = jax.jit(getattr(game, name))
     history: list[np.ndarray] = []
     num_positions, first_was_over = 0, False
 
@@ -307,7 +311,7 @@ def _check_random_games(
         if is_shown and not first_was_over:
             last_action = int(history[-1][0]) if history else None
             try:
-                _check_texts_and_drawings(game, state, last_action)
+                _check_texts_and_drawings(shown, state, last_action)
             except ContractError as error:
                 raise ContractError(f"{error} {where(0)}") from error.__cause__
         if is_over.all():
