@@ -69,6 +69,8 @@ def review_command(
     found, record = find_game(Path(file), number, made)
     name, text = split_name(player or default_opponent(found))
     reviewer = load(text, found, read_parts(parts))
+    if record.note:
+        note(f"{file}: game {number}: {record.note}")
     note(f"{name or text} reviews {len(record.moves)} moves ...")
     moves = []
     for move in review(found, record.moves, reviewer, perfect_player(found), seed=seed):

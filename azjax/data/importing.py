@@ -17,6 +17,7 @@ from azjax.data.files import GAMES
 from azjax.data.rows import Rows, pack_states
 from azjax.data.writer import GamesWriter
 from azjax.games import Game, GameRecord, State
+from azjax.games.core import select
 from azjax.games.host import compiled, first_state
 from azjax.games.reading import game_of, game_texts, replayed
 
@@ -313,12 +314,7 @@ def _replayed(game: Game, moves: np.ndarray) -> tuple[State, State]:
 def _step(game: Game, states: State, actions: jax.Array) -> State:
     """Makes a move in each game that has one."""
     after = jax.vmap(game.step)(states, jnp.maximum(actions, 0))
-
-    def select(new, old):
-        has_move = (actions >= 0).reshape(-1, *[1] * (new.ndim - 1))
-        return jnp.where(has_move, new, old)
-
-    return jax.tree.map(select, after, states)
+    return jax.vmap(select)(actions >= 0, after, states)
 
 
 @jax.jit(static_argnames="game")

@@ -17,10 +17,11 @@ numbers are optional.
 import codecs
 import itertools
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from azjax.checks import printable
 from azjax.games.core import Game
 from azjax.games.host import first_state, next_state, rewards
 from azjax.games.registry import make
@@ -125,8 +126,19 @@ def parse(text: str, game: Game | None) -> tuple[SavedGame, list[int]]:
     game = stated_game if game is None else game
     if stated_game != game:
         raise ValueError(f"the game is {head['game']}, not {game}")
-    moves = list(_words(lines[len(head) + 1 :]))
-    actions, result = _replay(game, moves)
+    moves: list[str] = []
+    state, actions = first_state(game), []
+    for line, words in lines[len(head) + 1 :]:
+        for word in words.split():
+            if re.fullmatch(r"\d+\.", word):
+                continue
+            moves.append(word)
+            try:
+                actions.append(game.text_to_action(state, word))
+            except ValueError as error:
+                raise ValueError(f"line {line}: move {len(moves)}: {error}") from error
+            state = next_state(game, state, actions[-1])
+    result = RESULTS[rewards(game, state)] if state.terminated else UNFINISHED
     stated = head["result"].removesuffix(_FORFEIT)
     if stated != head["result"] and result == UNFINISHED:
         result = stated  # the moves do not show a forfeit
@@ -134,18 +146,13 @@ def parse(text: str, game: Game | None) -> tuple[SavedGame, list[int]]:
         raise ValueError(f"the result is {stated!r}, but by its moves {result}")
     saved = SavedGame(
         game=head["game"],
-        players=(_printable(head["first"]), _printable(head["second"])),
+        players=(printable(head["first"]), printable(head["second"])),
         result=stated,
-        moves=[text for _, text in moves],
+        moves=moves,
         is_forfeit=stated != head["result"],
         result_text=head.get("ending", ""),
     )
     return saved, actions
-
-
-def _printable(name: str) -> str:
-    """Replaces control characters, which could manipulate a terminal."""
-    return "".join(letter if letter.isprintable() else "?" for letter in name)
 
 
 def _read_head(lines: list[tuple[int, str]]) -> dict[str, str]:
@@ -165,25 +172,3 @@ def _read_head(lines: list[tuple[int, str]]) -> dict[str, str]:
     if head["result"].removesuffix(_FORFEIT) not in results:
         raise ValueError(f"the result must be one of {results}: {head['result']!r}")
     return head
-
-
-def _words(lines: list[tuple[int, str]]) -> Iterator[tuple[int, str]]:
-    """Yields the moves with their line numbers."""
-    for number, line in lines:
-        for word in line.split():
-            if not re.fullmatch(r"\d+\.", word):
-                yield number, word
-
-
-def _replay(game: Game, moves: list[tuple[int, str]]) -> tuple[list[int], str]:
-    """Returns the actions and the result by the rules."""
-    state, actions = first_state(game), []
-    for count, (line, text) in enumerate(moves, start=1):
-        try:
-            actions.append(game.text_to_action(state, text))
-        except ValueError as error:
-            raise ValueError(f"line {line}: move {count}: {error}") from error
-        state = next_state(game, state, actions[-1])
-    if not state.terminated:
-        return actions, UNFINISHED
-    return actions, RESULTS[rewards(game, state)]
