@@ -10,6 +10,7 @@ import importlib.util
 import io
 import os
 import re
+import stat
 from collections.abc import Iterator
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
@@ -104,6 +105,27 @@ def open_object(path: epath.Path, most: int) -> BinaryIO:
             raise OSError(f"{path.name} has more than {most} bytes")
         with path.open("rb") as file:  # it may have grown
             return io.BytesIO(file.read(about.length))
+
+
+def open_regular(path: Directory, most: int) -> BinaryIO:
+    """Opens a regular file for reading, following links. A file in an object store is
+    downloaded first.
+
+    Raises:
+        OSError: there is no regular file, or it has more than `most` bytes.
+    """
+    if not isinstance(path, Path):
+        return open_object(path, most)
+    # Opening a pipe must not block.
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, flags)
+    about = os.fstat(descriptor)
+    if stat.S_ISREG(about.st_mode) and about.st_size <= most:
+        return os.fdopen(descriptor, "rb")
+    os.close(descriptor)
+    is_regular = stat.S_ISREG(about.st_mode)
+    problem = f"has more than {most} bytes" if is_regular else "is not a regular file"
+    raise OSError(f"{path.name} {problem}")
 
 
 def read_whole(path: Path, most: int) -> bytes:

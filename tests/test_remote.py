@@ -7,7 +7,7 @@ import pytest
 from etils import epath
 
 from azjax import remote
-from azjax.players.weights import open_regular
+from azjax.remote import open_regular
 from azjax.training import TrainConfig
 from azjax.training.q_config import QConfig
 

@@ -1,7 +1,6 @@
 """Chart of tournament ratings with confidence intervals."""
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Literal
 
 import numpy as np
@@ -17,11 +16,6 @@ DOT, INK, PALE_INK, GRID = "#0072b2", "#26333f", "#66737f", "#e3e6e8"
 _MARGIN = 0.08  # fraction of the rating range, on both sides
 _REACH = 400  # Elo beyond the extreme ratings at which intervals are cut
 _MAX_NAME = 44  # characters
-
-
-def save_chart(path: Path, title: str, table: Sequence[Standing]) -> None:
-    """Saves the chart as a PNG file."""
-    draw_chart(title, table).savefig(path, format="png")
 
 
 def draw_chart(title: str, table: Sequence[Standing]) -> "Figure":

@@ -15,7 +15,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
 from azjax import games
-from azjax.arena.chart import CHART_FILE, save_chart
+from azjax.arena.chart import CHART_FILE, draw_chart
 from azjax.arena.matches import GAMES_AT_ONCE
 from azjax.arena.results import MatchResult
 from azjax.arena.sprt import Sprt, SprtResult, play_sprt
@@ -233,7 +233,7 @@ def run_tournament(
     table = standings(tournament, anchor)
     if settings.directory is not None:
         title = f"{settings.game!r}: ratings"
-        save_chart(settings.directory / CHART_FILE, title, table)
+        draw_chart(title, table).savefig(settings.directory / CHART_FILE)
     print_standings(console, tournament, table, anchor)
     return to_json(tournament, table) | {"is_interrupted": is_interrupted}
 

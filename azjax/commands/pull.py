@@ -14,9 +14,8 @@ from azjax.players.safetensors_file import (
     PLAYER_FILE,
     load_player_file,
 )
-from azjax.players.weights import open_regular
 from azjax.program import program_for
-from azjax.remote import as_directory
+from azjax.remote import as_directory, open_regular
 from azjax.training.model_card import (
     CARD_FILE,
     MAX_CARD_BYTES,

@@ -5,8 +5,7 @@ import tyro
 from azjax import hub
 from azjax.players import load_player
 from azjax.players.safetensors_file import PLAYER_FILE, player_bytes
-from azjax.players.weights import open_regular
-from azjax.remote import Directory, as_directory
+from azjax.remote import Directory, as_directory, open_regular
 from azjax.training.metrics import METRICS_FILE
 from azjax.training.model_card import (
     CARD_FILE,

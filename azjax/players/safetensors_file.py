@@ -29,7 +29,8 @@ from azjax.players.serialization import (
     named_leaves,
     player_of,
 )
-from azjax.players.weights import MismatchError, check_finite, open_regular
+from azjax.players.weights import MismatchError, check_finite
+from azjax.remote import open_regular
 
 PLAYER_FILE = "player.safetensors"
 SETTINGS_KEY = "azjax"  # of the header's metadata

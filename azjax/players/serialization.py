@@ -29,11 +29,12 @@ from azjax.players.saved_settings import (
     traced_network,
 )
 from azjax.players.schema import VERSION
-from azjax.players.weights import MismatchError, open_regular, read_weights
+from azjax.players.weights import MismatchError, read_weights
 from azjax.remote import (
     Directory,
     as_directory,
     is_remote,
+    open_regular,
     replace_file,
     store_errors,
     store_problem,

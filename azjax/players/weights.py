@@ -7,16 +7,14 @@ Nothing in it is executed.
 import io
 import math
 import os
-import stat
 import struct
 import zipfile
 from collections.abc import Mapping
-from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 import numpy as np
 
-from azjax.remote import Directory, open_object
+from azjax.remote import Directory, open_regular
 
 SUFFIX = ".npy"
 DTYPES = ("float16", "float32")  # of weights on disk
@@ -40,27 +38,6 @@ class _Member(NamedTuple):
     dtype: np.dtype
     header_bytes: int
     num_bytes: int  # without its header
-
-
-def open_regular(path: Directory, most: int) -> BinaryIO:
-    """Opens a regular file for reading, following links. A file in an object store is
-    downloaded first.
-
-    Raises:
-        OSError: there is no regular file, or it has more than `most` bytes.
-    """
-    if not isinstance(path, Path):
-        return open_object(path, most)
-    # Opening a pipe must not block.
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(path, flags)
-    about = os.fstat(descriptor)
-    if stat.S_ISREG(about.st_mode) and about.st_size <= most:
-        return os.fdopen(descriptor, "rb")
-    os.close(descriptor)
-    is_regular = stat.S_ISREG(about.st_mode)
-    problem = f"has more than {most} bytes" if is_regular else "is not a regular file"
-    raise OSError(f"{path.name} {problem}")
 
 
 def read_weights(

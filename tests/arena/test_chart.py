@@ -1,7 +1,7 @@
 import numpy as np
 from matplotlib.image import imread
 
-from azjax.arena.chart import draw_chart, save_chart
+from azjax.arena.chart import draw_chart
 from azjax.arena.results import WinDrawLoss
 from azjax.arena.standings import Standing
 
@@ -18,7 +18,7 @@ TABLE = [
 
 
 def test_the_chart_is_saved_as_a_colored_picture(tmp_path):
-    save_chart(tmp_path / "ratings.png", "connect_four: ratings", TABLE)
+    draw_chart("connect_four: ratings", TABLE).savefig(tmp_path / "ratings.png")
     pixels = imread(tmp_path / "ratings.png")
     assert pixels.shape[1] == 1350
     assert np.ptp(pixels[..., :3], axis=-1).max() > 0.5
