@@ -33,7 +33,8 @@ def half_stored(directory, source, **changes):
     """Returns the settings of a run with stored games in half of its slots: two of the
     four in each of two lanes."""
     settings = {"learn_from": (str(source),), "stored_fraction": 0.5}
-    return config(directory, **settings | changes)
+    once = dataclasses.replace(config("unused").evaluation, num_evaluations=1)
+    return config(directory, evaluation=once, **settings | changes)
 
 
 @pytest.fixture(scope="module")
