@@ -3,6 +3,8 @@
 import dataclasses
 import functools
 import logging
+import threading
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -11,6 +13,7 @@ from azjax import games
 from azjax.games import Game, game_options
 from azjax.networks import Parts
 from azjax.play.opponents import default_mcts, default_minimax, is_shipped
+from azjax.play.server.messages import shown
 from azjax.play.server.ratings import find_ratings, player_key
 from azjax.play.server.runs import RunInfo, find_runs, one_line
 from azjax.players import AnyPlayer, load
@@ -19,6 +22,7 @@ from azjax.players.names import public_name, split_name, unused_name
 from azjax.players.serialization import PRETRAINED
 
 CACHED_OFFERS = 1000
+REFRESH_INTERVAL = 2.0  # seconds
 
 _log = logging.getLogger(__name__)
 
@@ -169,6 +173,68 @@ def make_catalog(
         players = _ranked([*others, added])
         offered[key] = dataclasses.replace(offer, players=players)
     return Catalog(offered, runs_directory, has_all=not names, parts=parts)
+
+
+class LiveCatalog:
+    """Games, players and runs, read again every `REFRESH_INTERVAL`; thread-safe.
+
+    Args:
+        catalog: the games, and the directory with runs.
+    """
+
+    def __init__(self, catalog: Catalog):
+        self._catalog = catalog
+        self._lock = threading.Lock()
+        self._runs: dict[str, RunInfo] = {}
+        self._games: dict[str, GameOffer] = {}
+        self._refreshed_at = -REFRESH_INTERVAL
+
+    @property
+    def parts(self) -> Parts | None:
+        """The operator's modules for custom networks."""
+        return self._catalog.parts
+
+    def runs(self) -> dict[str, RunInfo]:
+        """Returns the runs by key."""
+        self._refresh()
+        return self._runs
+
+    def games(self) -> dict[str, GameOffer]:
+        """Returns the offered games by key."""
+        self._refresh()
+        return self._games
+
+    def key_of(self, game: Game) -> str | None:
+        """Returns the key of an offered game, None if it is not offered."""
+        key = self._catalog.key_of(game)
+        return key if key in self.games() else None
+
+    def find(self, game: str, player: str) -> tuple[GameOffer, PlayerOffer]:
+        """Returns a game and one of its players.
+
+        Args:
+            game: its key.
+            player: its name.
+
+        Raises:
+            ValueError: the game or the player is unknown.
+        """
+        offer = self.games().get(game)
+        if offer is None:
+            known = ", ".join(self.games())
+            raise ValueError(f"unknown game {shown(game)}; known games: {known}")
+        if player not in offer.players:
+            known = ", ".join(offer.players)
+            raise ValueError(f"unknown player {shown(player)}; known players: {known}")
+        return offer, offer.players[player]
+
+    def _refresh(self) -> None:
+        with self._lock:
+            if time.monotonic() - self._refreshed_at < REFRESH_INTERVAL:
+                return
+            self._runs = self._catalog.runs()
+            self._games = self._catalog.with_runs(self._runs)
+            self._refreshed_at = time.monotonic()
 
 
 def find_key(text: str, offers: Mapping[str, GameOffer]) -> str | None:

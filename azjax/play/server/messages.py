@@ -1,7 +1,8 @@
 """Client messages: JSON objects `{"id", "method", "params"}`, parsed and checked."""
 
 import json
-from typing import Any, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, NamedTuple, TypeGuard
 
 from azjax.checks import is_int
 
@@ -135,56 +136,32 @@ def shown(value: object) -> str:
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
 
 
-def _start(number: int, params: dict[str, Any], _: int) -> StartRequest:
-    return StartRequest(number, _text(params, "game"), _text(params, "player"))
-
-
-def _position(number: int, params: dict[str, Any], max_actions: int) -> PositionRequest:
-    return PositionRequest(number, _actions(params, max_actions))
-
-
-def _replay(number: int, params: dict[str, Any], max_actions: int) -> ReplayRequest:
-    return ReplayRequest(number, _actions(params, max_actions))
-
-
-def _decide(number: int, params: dict[str, Any], max_actions: int) -> DecisionRequest:
+def _decide(number: int, params: dict[str, Any], most: int) -> DecisionRequest:
     simulations = params.get("simulations")
     if simulations is not None and not _is_count(simulations, MAX_ID):
         raise ValueError(f"simulations must be an integer: {shown(simulations)}")
     tree = params.get("tree", False)
     if not isinstance(tree, bool):
         raise ValueError(f"tree must be true or false: {shown(tree)}")
-    return DecisionRequest(number, _actions(params, max_actions), simulations, tree)
+    return DecisionRequest(number, _actions(params, most), simulations, tree)
 
 
-def _parse(number: int, params: dict[str, Any], max_actions: int) -> ParseRequest:
-    text = _text(params, "text", MAX_SHOWN)
-    return ParseRequest(number, _actions(params, max_actions), text)
-
-
-def _read(number: int, params: dict[str, Any], _: int) -> ReadRequest:
-    return ReadRequest(number, _text(params, "text", MAX_TEXT))
-
-
-def _review(number: int, params: dict[str, Any], max_actions: int) -> ReviewRequest:
-    player = _text(params, "player")
-    return ReviewRequest(number, _actions(params, max_actions), player)
-
-
-def _stop(number: int, params: dict[str, Any], _: int) -> StopRequest:
-    del params
-    return StopRequest(number)
-
-
-_PARSERS = {
-    "start": _start,
-    "position": _position,
-    "replay": _replay,
+# By method: the message of an id, its parameters and the largest number of actions.
+_PARSERS: Mapping[str, Callable[[int, dict[str, Any], int], Message]] = {
+    "start": lambda id, params, _: StartRequest(
+        id, _text(params, "game"), _text(params, "player")
+    ),
+    "position": lambda id, params, most: PositionRequest(id, _actions(params, most)),
+    "replay": lambda id, params, most: ReplayRequest(id, _actions(params, most)),
     "decide": _decide,
-    "parse": _parse,
-    "read": _read,
-    "review": _review,
-    "stop": _stop,
+    "parse": lambda id, params, most: ParseRequest(
+        id, _actions(params, most), _text(params, "text", MAX_SHOWN)
+    ),
+    "read": lambda id, params, _: ReadRequest(id, _text(params, "text")),
+    "review": lambda id, params, most: ReviewRequest(
+        id, _actions(params, most), _text(params, "player")
+    ),
+    "stop": lambda id, params, _: StopRequest(id),
 }
 
 
@@ -209,5 +186,5 @@ def _actions(params: dict[str, Any], most: int) -> tuple[int, ...]:
     return tuple(actions)
 
 
-def _is_count(value: object, most: int) -> bool:
+def _is_count(value: object, most: int) -> TypeGuard[int]:
     return is_int(value) and 0 <= value <= most

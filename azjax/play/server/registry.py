@@ -13,11 +13,16 @@ from typing import Any
 
 from azjax.networks import Parts
 from azjax.play.game_description import Preview, describe_start
-from azjax.play.server.catalog import Catalog, GameOffer, PlayerOffer, load_offered
+from azjax.play.server.catalog import (
+    Catalog,
+    GameOffer,
+    LiveCatalog,
+    PlayerOffer,
+    load_offered,
+)
 from azjax.play.server.comparing import Comparisons
 from azjax.play.server.describing import describe_position
 from azjax.play.server.limits import Limits
-from azjax.play.server.live_catalog import LiveCatalog
 from azjax.play.server.loaded_player import FileTimes, LoadedPlayer, SharedResources
 from azjax.play.server.memory import CacheEntry, Evictable
 from azjax.play.server.rules import Rules

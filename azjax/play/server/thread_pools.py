@@ -25,7 +25,7 @@ class ThreadPools:
 
     async def run(self, function: Callable[..., T], *args: Any) -> T:
         """Returns the result of a function that takes milliseconds."""
-        return await _run(self._quick, function, *args)
+        return await _start(self._quick, function, *args)
 
     async def run_shared(
         self, key: Hashable, function: Callable[..., T], *args: Any
@@ -34,7 +34,7 @@ class ThreadPools:
         the same key share one execution."""
         task = self._running.get(key)
         if task is None:
-            task = asyncio.ensure_future(_run(self._slow, function, *args))
+            task = _start(self._slow, function, *args)
             self._running[key] = task
             task.add_done_callback(lambda done: self._end(key, done))
         # A cancelled caller must not cancel the others.
@@ -42,7 +42,7 @@ class ThreadPools:
 
     async def run_long(self, function: Callable[..., T], *args: Any) -> T:
         """Returns the result of a function that may take minutes."""
-        return await _run(self._long, function, *args)
+        return await _start(self._long, function, *args)
 
     def _end(self, key: Hashable, done: asyncio.Future[Any]) -> None:
         del self._running[key]
@@ -55,5 +55,7 @@ class ThreadPools:
             pool.shutdown(wait=False, cancel_futures=True)
 
 
-async def _run(pool: ThreadPoolExecutor, function: Callable[..., T], *args: Any) -> T:
-    return await asyncio.get_running_loop().run_in_executor(pool, function, *args)
+def _start(
+    pool: ThreadPoolExecutor, function: Callable[..., T], *args: Any
+) -> asyncio.Future[T]:
+    return asyncio.get_running_loop().run_in_executor(pool, function, *args)

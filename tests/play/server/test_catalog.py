@@ -10,6 +10,7 @@ from azjax import games
 from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.play.server.catalog import (
     Catalog,
+    LiveCatalog,
     RunPlayer,
     find_key,
     load_offered,
@@ -272,3 +273,26 @@ def test_no_game_is_built_to_compare_its_spelling(some_games, monkeypatch):
     monkeypatch.setattr(games.Go, "__init__", build)
     assert find_key("go:size=9", some_games) == "go"
     assert find_key("go:size=19", some_games) is None
+
+
+def test_new_runs_are_found(tmp_path, monkeypatch):
+    monkeypatch.setattr("azjax.play.server.catalog.REFRESH_INTERVAL", 0.0)
+    catalog = LiveCatalog(make_catalog(["tic_tac_toe"], (), tmp_path / "runs"))
+    assert catalog.runs() == {}
+    make_run(tmp_path / "runs/first", "tic_tac_toe")
+    assert list(catalog.runs()) == ["first"]
+    assert "network:runs/first" in catalog.games()["tic_tac_toe"].players
+
+
+def test_only_offered_games_have_a_key(tmp_path):
+    catalog = LiveCatalog(make_catalog(["tic_tac_toe"], (), tmp_path))
+    assert catalog.key_of(games.make("tic_tac_toe")) == "tic_tac_toe"
+    assert catalog.key_of(games.make("hex")) is None
+
+
+def test_unknown_games_and_players_are_rejected(tmp_path):
+    catalog = LiveCatalog(make_catalog(["tic_tac_toe"], (), tmp_path))
+    with pytest.raises(ValueError, match="unknown game 'hex'; known games: tic_tac"):
+        catalog.find("hex", "random")
+    with pytest.raises(ValueError, match="unknown player 'x'; known players: alpha"):
+        catalog.find("tic_tac_toe", "x")

@@ -1,8 +1,11 @@
+import math
+import time
+
 import pytest
 
 from azjax import games, players
-from azjax.play.server import Limits
-from azjax.play.server.loaded_player import LoadedPlayer, SharedResources
+from azjax.play.server import Limits, loaded_player
+from azjax.play.server.loaded_player import Activity, LoadedPlayer, SharedResources
 
 
 def loaded(text, game="tic_tac_toe", **limits):
@@ -50,3 +53,16 @@ def test_a_player_without_a_search_has_no_strengths():
     player = loaded("greedy", search_bytes=1)
     assert (player.strengths, player.default_strength) == ([], None)
     assert player.worker(None)[1] == 0
+
+
+def test_the_server_is_busy_until_some_time_after_the_last_request(monkeypatch):
+    current = Activity()
+    assert current.is_busy  # clients can wait for the server to start
+    current.last_answer = -math.inf
+    assert not current.is_busy
+    current.num_decisions = 1
+    assert current.is_busy
+    current.num_decisions, current.last_answer = 0, time.monotonic()
+    assert current.is_busy  # a client that plays soon sends the next request
+    monkeypatch.setattr(loaded_player, "QUIET_SECONDS", 0.0)
+    assert not current.is_busy

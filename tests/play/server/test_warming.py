@@ -94,7 +94,7 @@ def test_an_error_in_one_game_does_not_affect_the_others(log, capsys):
 
 
 def test_a_compiled_game_is_ready(catalog, log, monkeypatch):
-    monkeypatch.setattr("azjax.play.server.activity.QUIET_SECONDS", 0.0)
+    monkeypatch.setattr("azjax.play.server.loaded_player.QUIET_SECONDS", 0.0)
     registry = PlayerRegistry(catalog, Limits())
     offer = registry.catalog.games()["tic_tac_toe"]
     player = offer.players["random"]
