@@ -45,18 +45,30 @@ def test_the_last_search_ends_at_the_end_of_the_input(monkeypatch, capsys):
     ]
 
 
-def begin_infinite_search(to_program, from_program):
-    to_program.write(b"isready\ngo infinite\n")
-    assert from_program.readline() == b"readyok\n"
-    assert from_program.readline().startswith(b"info ")
+@pytest.mark.parametrize(
+    "ends_by_signal",
+    [
+        False,
+        pytest.param(
+            True,
+            marks=pytest.mark.skipif(sys.platform == "win32", reason="POSIX signals"),
+        ),
+    ],
+)
+def test_quit_or_a_signal_ends_a_search_with_an_open_input(ends_by_signal, capsys):
+    main_thread = threading.main_thread().ident
 
-
-def test_quit_ends_an_infinite_search_while_the_input_stays_open(capsys):
     def converse(to_program, from_program):
-        begin_infinite_search(to_program, from_program)
-        to_program.write(b"quit\n")
+        to_program.write(b"isready\ngo infinite\n")
+        assert from_program.readline() == b"readyok\n"
+        assert from_program.readline().startswith(b"info ")
+        if ends_by_signal:
+            signal.pthread_kill(main_thread, signal.SIGTERM)
+        else:
+            to_program.write(b"quit\n")
 
-    assert run_with_front_end(RANDOM, converse) == 0
+    status = 128 + signal.SIGTERM if ends_by_signal else 0
+    assert run_with_front_end(RANDOM, converse) == status
     assert "Error" not in capsys.readouterr().err
 
 
@@ -67,18 +79,6 @@ def test_quit_does_not_wait_for_the_compilation(start_azjax):
     process.stdin.flush()
     assert process.wait(timeout=PATIENCE) == 0
     assert b"Error" not in process.stderr.read()
-
-
-@pytest.mark.skipif(sys.platform == "win32", reason="signals of POSIX")
-def test_a_signal_ends_an_infinite_search(capsys):
-    main_thread = threading.main_thread().ident
-
-    def converse(to_program, from_program):
-        begin_infinite_search(to_program, from_program)
-        signal.pthread_kill(main_thread, signal.SIGTERM)
-
-    assert run_with_front_end(RANDOM, converse) == 128 + signal.SIGTERM
-    assert "Error" not in capsys.readouterr().err
 
 
 @pytest.mark.parametrize(

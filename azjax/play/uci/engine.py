@@ -103,11 +103,10 @@ class Engine:
         self._last.result()
 
     def close(self, seconds: float) -> bool:
-        """Stops all work; returns whether the thread became idle in time (s)."""
+        """Stops the search; returns whether it ended in time (s)."""
         self._clock.stop()
-        idle = self._submit(lambda: None)  # Python waits for the thread, not for a task
-        self._thread.shutdown(wait=False)
-        return not wait([idle], timeout=seconds).not_done
+        self._thread.shutdown(wait=False, cancel_futures=True)
+        return not wait([self._last], timeout=seconds).not_done
 
     def _submit(self, work: Callable[[], None]) -> Future[None]:
         """Runs work in the background thread, after all earlier work."""

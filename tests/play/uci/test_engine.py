@@ -1,13 +1,7 @@
-import queue
 import re
-import threading
 
 import chess
 import pytest
-
-from azjax import games, players
-from azjax.play.uci import Engine
-from azjax.play.uci.searcher import Searcher
 
 SIMULATIONS = 40
 
@@ -111,22 +105,16 @@ def test_the_depth_or_no_time_ends_a_search(engine):
     assert chess.Move.from_uci(best_move(lines)) in chess.Board().legal_moves
 
 
-def test_an_infinite_search_waits_for_stop(engine):
-    engine.ask("position startpos", "go infinite", until="info")
+@pytest.mark.parametrize(
+    ("go", "end"),
+    [("go infinite", "stop"), ("go ponder wtime 100 btime 100", "ponderhit")],
+)
+def test_a_waiting_search_is_answered_at_its_end(engine, go, end):
+    engine.ask("position startpos", go, until="info")
     engine.send("isready")
     assert not any(x.startswith("bestmove") for x in engine.read("readyok"))
-    lines = engine.ask("stop")
+    lines = engine.ask(end)
     assert chess.Move.from_uci(best_move(lines)) in chess.Board().legal_moves
-
-
-def test_a_ponder_search_waits_for_the_hit(engine):
-    engine.send("position startpos moves e2e4", "go ponder wtime 100 btime 100")
-    engine.send("isready")
-    assert not any(x.startswith("bestmove") for x in engine.read("readyok"))
-    lines = engine.ask("ponderhit")
-    board = chess.Board()
-    board.push_uci("e2e4")
-    assert chess.Move.from_uci(best_move(lines)) in board.legal_moves
 
 
 def test_every_go_is_answered(engine):
@@ -206,18 +194,3 @@ def test_wrong_limits_still_give_a_move(simple, go):
 def test_words_before_a_command_are_ignored_and_quit_ends_the_conversation(simple):
     assert simple.ask("joho isready", until="readyok") == ["readyok"]
     assert not simple.send("quit")
-
-
-def test_an_engine_that_compiles_is_not_idle(simple, monkeypatch):
-    ready, compiled = threading.Event(), Searcher.compile
-    monkeypatch.setattr(
-        Searcher, "compile", lambda self: ready.wait() and compiled(self)
-    )
-    chess_game = games.make("chess", max_moves=12)
-    player, sent = players.load_compiled("random", chess_game), queue.SimpleQueue()
-    engine = Engine(chess_game, player, sent.put)
-    engine.execute(b"go infinite")
-    assert not engine.close(0.0)
-    ready.set()
-    while not sent.get(timeout=300).startswith("bestmove"):
-        pass

@@ -34,17 +34,14 @@ def test_positions_are_those_of_python_chess(reader, start):
         assert fen == board.fen(en_passant="legal")
 
 
-def test_another_line_of_moves_replaces_the_last_one(reader):
+def test_other_or_illegal_moves_do_not_spoil_the_next_position(reader):
     first = read(reader, "startpos moves e2e4 e7e5")
     read(reader, "startpos moves e2e4 c7c5 g1f3")
-    assert read(reader, "startpos moves e2e4 e7e5") == first
-    assert read(reader, "startpos") == chess.STARTING_FEN
-
-
-def test_an_illegal_move_does_not_spoil_the_next_position(reader):
     with pytest.raises(ValueError, match="'e2e5' is not a legal move"):
         read(reader, "startpos moves d2d4 e2e5")
     assert read(reader, "startpos moves d2d4").startswith("rnbqkbnr/pppppppp/8/8/3P4")
+    assert read(reader, "startpos moves e2e4 e7e5") == first
+    assert read(reader, "startpos") == chess.STARTING_FEN
 
 
 def test_a_position_after_an_automatic_draw_has_moves(reader):
