@@ -71,31 +71,22 @@ def test_a_run_writes_its_files(undisturbed):
 
 def test_metrics_contain_each_iteration_and_evaluation_once(undisturbed):
     rows = metrics(undisturbed)
-    iterations = [r["iteration"] for r in rows if r["kind"] == "iteration"]
+    iterations = [row for row in rows if row["kind"] == "iteration"]
     evaluations = [r["iteration"] for r in rows if r["kind"] == "evaluation"]
-    assert iterations == [1, 2, 3, 4, 5, 6]
+    assert [row["iteration"] for row in iterations] == [1, 2, 3, 4, 5, 6]
     assert evaluations == [0, 3, 6]
-    last = rows[-1]
-    assert last["positions"] == 6 * 32
-    assert last["games"] > 0
+    assert rows[-1]["positions"] == 6 * 32
+    assert rows[-1]["games"] > 0
     seconds = [row["seconds"] for row in rows]
     assert seconds == sorted(seconds)
-
-
-def test_every_position_of_a_run_becomes_eligible(undisturbed):
-    rows = metrics(undisturbed)
+    # Updates begin at 64 positions; from then on, every 32 positions give 16 updates.
+    assert [row["updates"] for row in iterations] == [0, 2, 4, 6, 8, 10]
+    assert iterations[0]["policy_loss"] is None
+    assert all(row["policy_loss"] >= 0 for row in iterations[1:])
+    # Every position becomes eligible.
     assert all(row["eligible_share"] is None for row in rows if row["iteration"] < 2)
     assert {row["eligible_share"] for row in rows if row["iteration"] >= 2} == {1.0}
     assert 0 < undisturbed.last["eligibility_delay"] < 9 + 4
-
-
-def test_updates_start_at_min_positions(undisturbed):
-    rows = [row for row in metrics(undisturbed) if row["kind"] == "iteration"]
-    assert rows[0]["policy_loss"] is None
-    assert rows[0]["updates"] == 0
-    # `min_positions` is 64; from then on, every 32 positions give 16 updates.
-    assert [row["updates"] for row in rows[1:]] == [2, 4, 6, 8, 10]
-    assert all(row["policy_loss"] >= 0 for row in rows[1:])
 
 
 def test_a_resumed_run_equals_an_uninterrupted_one(undisturbed, resumed):
@@ -197,33 +188,22 @@ def test_a_replay_too_small_for_the_value_target_is_refused(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
-@pytest.fixture(scope="module")
-def with_lion(tmp_path_factory):
-    settings = config(
-        tmp_path_factory.mktemp("runs") / "lion",
-        iterations=2,
-        evaluation=EvaluationConfig(
-            num_evaluations=1, num_positions=32, num_simulations=2, opponents=()
-        ),
+def test_a_run_continues_only_with_its_own_optimizer(undisturbed, tmp_path):
+    """Whose learning rate is unknown."""
+    once = EvaluationConfig(
+        num_evaluations=1, num_positions=32, num_simulations=2, opponents=()
     )
-    return settings, train(settings, optimizer=optax.lion(1e-4))
-
-
-def test_the_learning_rate_of_a_custom_optimizer_is_unknown(with_lion, undisturbed):
-    def rates(run):
-        return [r["learning_rate"] for r in metrics(run) if r["kind"] == "iteration"]
-
-    assert rates(with_lion[1]) == [None, None]
-    assert None not in rates(undisturbed)
-
-
-def test_the_same_optimizer_at_another_rate_is_refused(with_lion):
-    settings, run = with_lion
-    with pytest.raises(ValueError, match=r"optimizer\.constants was") as error:
+    settings = config(tmp_path / "lion", iterations=2, evaluation=once)
+    run = train(settings, optimizer=optax.lion(1e-4))
+    rates = [
+        [row["learning_rate"] for row in metrics(each) if row["kind"] == "iteration"]
+        for each in (run, undisturbed)
+    ]
+    assert rates[0] == [None, None]
+    assert None not in rates[1]
+    with pytest.raises(ValueError, match=r"optimizer\.constants was .*-0\.0001"):
         train(settings, optimizer=optax.lion(1e-3))
-    assert "-0.0001" in str(error.value)
-    again = train(settings, optimizer=optax.lion(1e-4))
-    assert_same_player(again, run)
+    assert_same_player(train(settings, optimizer=optax.lion(1e-4)), run)
 
 
 def test_a_run_starts_with_the_weights_of_the_initial_player(undisturbed, tmp_path):
@@ -284,20 +264,6 @@ def test_new_inputs_do_not_change_what_the_initial_player_computes(
     chex.assert_trees_all_close(*outputs, rtol=1e-5, atol=1e-5)
 
 
-@pytest.mark.parametrize(
-    ("saved", "message"),
-    [
-        ({"input_skip": True}, "input_skip is True there and False here"),
-        ({"line_length": 3}, "line_length is 3 there and 0 here"),
-    ],
-)
-def test_a_run_without_an_input_refuses_a_player_with_it(tmp_path, saved, message):
-    saved_player(tmp_path / "player", GAME, dense(**saved))
-    with pytest.raises(ValueError, match=message):
-        train(config(tmp_path / "new", initial_player=str(tmp_path / "player")))
-    assert not (tmp_path / "new").exists()
-
-
 def test_a_run_in_bfloat16_starts_with_a_player_in_float32(undisturbed, tmp_path):
     player = players.load_run(undisturbed.directory)
     settings = config(
@@ -348,23 +314,28 @@ def test_a_run_on_another_board_size_ends(on_a_larger_board):
 
 
 @pytest.mark.parametrize(
-    ("changes", "messages"),
+    ("saved", "changes", "messages"),
     [
         (
+            {},
             {"network": NetworkConfig(DenseTrunkConfig(width=8, num_blocks=1))},
             ["network.trunk.width is 16 there and 8 here"],
         ),
         (
+            {},
             {"network": BOARD_HEADS},
             ["name is dense there and conv here", "network.trunk.width is 16 there;"],
         ),
-        ({"game": "hex:3"}, ["is for tic_tac_toe, not for hex:"]),
+        ({}, {"game": "hex:3"}, ["is for tic_tac_toe, not for hex:"]),
+        ({"input_skip": True}, {}, ["input_skip is True there and False here"]),
+        ({"line_length": 3}, {}, ["line_length is 3 there and 0 here"]),
     ],
 )
 def test_an_initial_player_of_another_network_or_game_is_refused(
-    undisturbed, tmp_path, changes, messages
+    tmp_path, saved, changes, messages
 ):
-    source = str(undisturbed.directory)
+    saved_player(tmp_path / "player", GAME, dense(**saved))
+    source = str(tmp_path / "player")
     with pytest.raises(ValueError, match="the player in") as error:
         train(config(tmp_path / "new", initial_player=source, **changes))
     assert all(message in str(error.value) for message in messages)
