@@ -7,11 +7,7 @@ from collections.abc import Callable, Mapping
 import jax
 import numpy as np
 
-from azjax.arena.matches import (
-    GAMES_AT_ONCE,
-    check_num_games,
-    play_openings,
-)
+from azjax.arena.matches import GAMES_AT_ONCE, check_num_games, play_openings
 from azjax.arena.openings import suite
 from azjax.arena.ratings import Ratings, rate
 from azjax.arena.results import MatchInterrupted, MatchResult, WinDrawLoss

@@ -35,12 +35,7 @@ from azjax.players import (
     MissingPartsError,
 )
 from azjax.remote import replace_file
-from azjax.training.comparison import (
-    SavedRun,
-    read_runs,
-    sections,
-    to_json,
-)
+from azjax.training.comparison import SavedRun, read_runs, sections, to_json
 from azjax.training.comparison_plot import draw_comparison
 
 MAX_COLUMNS = 6  # runs in a table

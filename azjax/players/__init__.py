@@ -2,13 +2,7 @@
 
 from azjax.players.alphazero import AlphaZeroPlayer
 from azjax.players.analysis import Analysis, Branches
-from azjax.players.core import (
-    Choice,
-    Player,
-    choose,
-    choose_with_carry,
-    init_carry,
-)
+from azjax.players.core import Choice, Player, choose, choose_with_carry, init_carry
 from azjax.players.greedy import GreedyPlayer
 from azjax.players.gtp import GtpPlayer
 from azjax.players.human import HumanPlayer

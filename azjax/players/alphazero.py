@@ -9,12 +9,7 @@ from azjax.networks import Network, Variables
 from azjax.players.analysis import Analysis, SearchPlayer, analysis_of
 from azjax.players.core import Choice
 from azjax.players.edges import action_of, by_action, num_edges, to_search
-from azjax.players.model import (
-    evaluate,
-    is_illegal,
-    make_recurrent_fn,
-    make_root,
-)
+from azjax.players.model import evaluate, is_illegal, make_recurrent_fn, make_root
 from azjax.search import (
     SearchConfig,
     SearchSlice,

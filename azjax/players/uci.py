@@ -13,12 +13,7 @@ from azjax.players.engine_player import (
     EnginePlayer,
     EngineSession,
 )
-from azjax.players.engine_process import (
-    MAX_ANSWER,
-    MAX_NAME,
-    EngineProcess,
-    shown,
-)
+from azjax.players.engine_process import MAX_ANSWER, MAX_NAME, EngineProcess, shown
 from azjax.players.session import MoveDecision, PlayerSession
 from azjax.players.uci_notation import read_move, score_value
 from azjax.players.uci_options import UciOption, parse_option, setoption

@@ -12,13 +12,7 @@ from azjax import cli, games
 from azjax.arena import PerfectMatch, Report
 from azjax.commands.evaluate import print_report
 from azjax.networks import DenseTrunkConfig, NetworkConfig, Parts
-from azjax.players import (
-    TrainedPlayer,
-    first_network,
-    load,
-    load_run,
-    save_player,
-)
+from azjax.players import TrainedPlayer, first_network, load, load_run, save_player
 from azjax.search import GumbelConfig
 
 GAME = games.make("tic_tac_toe")
