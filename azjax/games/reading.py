@@ -164,6 +164,7 @@ def _lines(text: str, game: Game) -> Iterator[GameText]:
     texts = {
         game.action_to_text(state, action).lower() for action in range(game.num_actions)
     }
+    longest = max(map(len, texts))
     place, moves = "", []
     for number, line in enumerate(text.splitlines(), 1):
         words = _WORD.findall(line)
@@ -180,20 +181,21 @@ def _lines(text: str, game: Game) -> Iterator[GameText]:
             )
         for word in words:
             if not _NUMBER.fullmatch(word):
-                moves += _moves_of(word, texts, game.max_moves)
+                moves += _moves_of(word, texts, longest, game.max_moves)
     if moves:
         yield GameText(place, "", ("?", "?"), moves, None)
 
 
-def _moves_of(word: str, texts: Set[str], most: int) -> list[str]:
+def _moves_of(word: str, texts: Set[str], longest: int, most: int) -> list[str]:
     """Returns the moves of a word, which may have several without spaces between them.
 
     Args:
         word: the word; it is one move if it can be divided in several ways or in none.
         texts: all moves in lower case.
+        longest: length of the longest of them.
         most: number of moves of a game.
     """
-    lower, longest = word.lower(), max(map(len, texts))
+    lower = word.lower()
     if lower in texts or len(word) > most * longest:
         return [word]
     starts = {0: 0}  # of the last move, by the end of the moves so far; -1: several
