@@ -119,33 +119,24 @@ def test_each_lane_gets_the_same_whole_number_of_stored_slots(
     assert settings.played_slots == num_games - stored
 
 
-def test_without_stored_games_self_play_fills_all_slots():
-    assert config("unused").played_slots == 8
-    assert config("unused").stored_slots == 0
-
-
-@pytest.mark.parametrize("fraction", [0, -0.5, 1.5, float("nan"), True])
-def test_a_fraction_out_of_range_is_refused(fraction):
-    with pytest.raises(ValueError, match="stored_fraction must be a number > 0 and <="):
-        config("unused", learn_from=("elsewhere",), stored_fraction=fraction)
-
-
-def test_a_fraction_without_stored_games_is_refused():
-    with pytest.raises(ValueError, match=r"without learn_from: 0\.5"):
-        config("unused", stored_fraction=0.5)
-
-
 @pytest.mark.parametrize(
-    ("num_lanes", "fraction", "part"),
-    [(8, 0.5, "0.5 of 1 .* is 0"), (2, 0.1, "0.1 of 4 .* is 0"), (2, 0.9, "is 4")],
+    ("changes", "message"),
+    [
+        *(
+            ({"stored_fraction": value}, "stored_fraction must be a number > 0 and <=")
+            for value in (0, -0.5, 1.5, float("nan"), True)
+        ),
+        ({"learn_from": ()}, r"must be 1 without learn_from: 0\.5"),
+        ({"num_lanes": 8}, r"a part of the slots of each lane.* 0\.5 of 1 .* is 0"),
+        ({"stored_fraction": 0.1}, r"a part of the slots of .* 0\.1 of 4 .* is 0"),
+        ({"stored_fraction": 0.9}, "a part of the slots of each lane.* is 4"),
+    ],
 )
-def test_a_lane_without_stored_games_or_without_self_play_is_refused(
-    num_lanes, fraction, part
-):
-    with pytest.raises(ValueError, match=f"a part of the slots of each lane.*{part}"):
-        half_stored(
-            "unused", "elsewhere", num_lanes=num_lanes, stored_fraction=fraction
-        )
+def test_each_lane_must_have_slots_of_both_kinds(changes, message):
+    with pytest.raises(ValueError, match=message):
+        half_stored("unused", "elsewhere", **changes)
+    # Without stored games, self-play fills all slots.
+    assert (config("unused").played_slots, config("unused").stored_slots) == (8, 0)
 
 
 def test_the_last_slots_of_each_lane_hold_the_stored_games(first_chunk):

@@ -43,30 +43,36 @@ def test_every_combination_is_a_run_named_by_its_values(written):
     )
 
 
-def test_a_setting_can_have_several_numbers_and_be_true_or_false(written):
-    first, second = written(
-        """
-        exact_lanes = true
-        self_play.num_simulations = [[16, 32], 32]
-        """
-    )
-    flag, name = "--exact-lanes=true", "--self-play.num-simulations"
-    assert first == SweepRun("num-simulations=16-32", (flag, name, "16", "32"))
-    assert second == SweepRun("num-simulations=32", (flag, f"{name}=32"))
+FLAG, NAME = "--exact-lanes=true", "--self-play.num-simulations"
 
 
-def test_settings_with_the_same_last_part_have_full_names(written):
-    (run,) = written("replay.window = [0.5]\nnetwork.trunk.window = [3]\n")
-    assert run.name == "replay.window=0.5,network.trunk.window=3"
-
-
-def test_paths_are_no_directories_of_a_name(written):
-    (run,) = written('from = ["../runs/a"]')
-    assert run.name == "from=.._runs_a"
-
-
-def test_a_file_without_lists_is_one_run(written):
-    assert written("seed = 3") == [SweepRun("run", ("--seed=3",))]
+@pytest.mark.parametrize(
+    ("text", "runs"),
+    [
+        (
+            "exact_lanes = true\nself_play.num_simulations = [[16, 32], 32]",
+            [
+                ("num-simulations=16-32", (FLAG, NAME, "16", "32")),
+                ("num-simulations=32", (FLAG, f"{NAME}=32")),
+            ],
+        ),
+        # Settings with the same last part have full names.
+        (
+            "replay.window = [0.5]\nnetwork.trunk.window = [3]",
+            [
+                (
+                    "replay.window=0.5,network.trunk.window=3",
+                    ("--replay.window=0.5", "--network.trunk.window=3"),
+                )
+            ],
+        ),
+        # Paths are no directories of a name.
+        ('from = ["../runs/a"]', [("from=.._runs_a", ("--from=../runs/a",))]),
+        ("seed = 3", [("run", ("--seed=3",))]),
+    ],
+)
+def test_a_run_has_a_name_and_options(written, text, runs):
+    assert written(text) == [SweepRun(*run) for run in runs]
 
 
 GRID = "seed = [0, 1, 2, 3]\nminutes = [1, 2, 3, 4]\n"
@@ -81,9 +87,7 @@ def test_random_runs_differ_and_more_samples_keep_the_first_ones(written):
     assert set(drawn(16, seed=0)) == grid
     assert drawn(16, seed=0)[:5] == drawn(5, seed=0)
     assert len({tuple(drawn(16, seed)) for seed in range(4)}) > 1
-
-
-def test_a_huge_grid_can_be_sampled(written):
+    # Of a huge grid as well.
     lines = [f"s{number} = [1, 2, 3, 4, 5, 6, 7]" for number in range(12)]
     runs = written("\n".join(["samples = 9", "sample_seed = 1", *lines]))
     assert len({run.options for run in runs}) == 9
@@ -124,12 +128,9 @@ def test_a_wrong_file_is_refused_in_one_line(written, text, message):
     assert "\n" not in str(error.value)
 
 
-def test_a_directory_is_no_file_of_settings(tmp_path):
+def test_a_directory_and_settings_with_long_names_are_refused(written, tmp_path):
     with pytest.raises(OSError, match=f"{tmp_path.name} is not a regular file"):
         read_sweep(tmp_path)
-
-
-def test_many_settings_with_long_names_are_refused(written):
     lines = [f"setting_{number} = [1, 2]" for number in range(30)]
     with pytest.raises(ValueError, match="more than 200 letters"):
         written("\n".join(["samples = 9", "sample_seed = 1", *lines]))
@@ -153,14 +154,11 @@ END = [iteration_row(4), evaluation_row(4)]
         (END, {"checkpoint": 2}, False),  # killed before the last checkpoint
         (END, {"length": 3}, False),  # its length changes
         ([], {}, False),
+        (None, {}, False),  # it does not exist
     ],
 )
 def test_a_run_is_finished_at_its_end(tmp_path, rows, settings, is_over):
-    save(tmp_path / "run", rows, **settings)
+    if rows is not None:
+        save(tmp_path / "run", rows, **settings)
     config = TrainConfig("tic_tac_toe", iterations=4, run_dir=str(tmp_path / "run"))
     assert is_finished(config) == is_over
-
-
-def test_a_run_that_does_not_exist_is_not_finished(tmp_path):
-    config = TrainConfig("tic_tac_toe", iterations=4, run_dir=str(tmp_path / "run"))
-    assert not is_finished(config)
