@@ -75,23 +75,20 @@ def test_extended_runs_are_compared_with_full_ones(run):
 
 
 @pytest.mark.slow
-def test_a_killed_run_loses_no_data(run):
-    out = run("bench/kill_resume.py", "--kills", "1", "--patience", "120")
-    assert "no data was lost" in out
+def test_a_killed_run_loses_no_data(load, monkeypatch, capsys):
+    script = load("bench/kill_resume.py")
+    monkeypatch.setitem(script.main.__globals__, "ITERATIONS_PER_KILL", 6)
+    script.main(script.Settings(kills=1, patience=120.0))
+    assert "no data was lost" in capsys.readouterr().out
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    "options", ["--devices 1 2x1 --iterations 2", "--devices 1 2 --kills 1"]
-)
-def test_runs_on_different_numbers_of_devices_are_compared(options, run):
+def test_runs_on_different_numbers_of_devices_are_compared(run):
     tiny = """--self-play.num-games 8 --self-play.num-simulations 2
         --learner.batch-size 8 --replay.min-positions 64 --evaluation.num-evaluations 1
         --evaluation.num-positions 8 --evaluation.opponents"""
-    settings = ("--game", "tic_tac_toe", "--iterations", "6", "--patience", "120")
-    out = run(
-        "bench/device_counts.py", *settings, *options.split(), f"--options={tiny}"
-    )
+    settings = "--game tic_tac_toe --devices 1 2x1 --iterations 2 --patience 120"
+    out = run("bench/device_counts.py", *settings.split(), f"--options={tiny}")
     assert "bit for bit" in out
 
 
