@@ -7,6 +7,7 @@ import asyncio
 import contextlib
 import os
 import socket
+from types import FrameType
 from typing import Any
 
 import h11
@@ -62,7 +63,15 @@ def run_server(app: Starlette, listener: socket.socket, limits: Limits) -> None:
 
 def make_server(app: Starlette, limits: Limits) -> uvicorn.Server:
     """Returns a configured server that is not running."""
-    return uvicorn.Server(_Config(app, limits))
+    return _Server(_Config(app, limits))
+
+
+class _Server(uvicorn.Server):
+    """Ends in order at the first signal, within seconds, and ignores further ones."""
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        if not self.should_exit:
+            super().handle_exit(sig, frame)
 
 
 class _Config(uvicorn.Config):
