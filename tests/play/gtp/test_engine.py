@@ -167,19 +167,14 @@ def test_a_move_resumes_a_game_that_two_passes_ended(talk):
     assert all(answer.startswith("=") for answer in passes)
 
 
-def test_a_color_can_move_several_times_in_a_row(talk):
+def test_a_color_can_move_or_pass_several_times_in_a_row(talk):
     engine = talk("go:5,0.5", Scripted(0, 1, 2, 3))
     asked = ["play w c3", "play w c2", "genmove w", "genmove w", "play b d1"]
-    assert engine.ask(*asked) == ["= ", "= ", "= A5", "= B5", "= "]
-    assert engine.ask("genmove b") == ["= C5"]
+    assert engine.ask(*asked, "genmove b") == ["= ", "= ", "= A5", "= B5", "= ", "= C5"]
     assert engine.ask("final_status_list alive") == ["= C5 D1\nA5 B5 C3 C2"]
     assert engine.ask(*["undo"] * 7) == ["= "] * 6 + ["? cannot undo"]
-
-
-def test_passes_of_one_color_do_not_end_a_game(talk):
-    engine = talk("go:5,0.5", Scripted(0))
     passes = ["play b pass", "play b pass", "play w c3", "play b pass", "play b pass"]
-    assert engine.ask(*passes, "genmove b") == [*["= "] * 5, "= A5"]
+    assert engine.ask(*passes, "genmove b") == [*["= "] * 5, "= D5"]
     assert engine.ask("play w pass", "play w d1", "play w pass") == ["= "] * 3
 
 
@@ -428,11 +423,3 @@ def test_games_have_different_seeds_and_engines_the_same(talk):
     answers = talk("go:5", "random").ask(*asked)
     assert talk("go:5", "random").ask(*asked) == answers
     assert len(set(answers[1:12:2])) > 1
-
-
-def test_two_engines_agree_after_every_move(talk):
-    engine, other = talk("go:5", "random"), talk("go:5", "random")
-    for color in "bw" * 10:
-        (move,) = engine.ask(f"genmove {color}")
-        assert other.ask(f"play {color} {move[2:]}") == ["= "]
-        assert engine.ask("showboard") == other.ask("showboard")
