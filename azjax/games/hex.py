@@ -1,7 +1,7 @@
 """Hex: two players connect their sides of a rhombus of hexagons."""
 
 import collections
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import ClassVar
 
 import jax
@@ -209,7 +209,10 @@ def _shortest_chain(stones: np.ndarray) -> tuple[rendering.Cell, ...]:
         cell = waiting.popleft()
         row, column = cell
         if row == size - 1:
-            return tuple(_way(above, cell))
+            chain = [cell]
+            while (before := above[chain[-1]]) is not None:
+                chain.append(before)
+            return tuple(chain)
         for down, right in _NEIGHBORS:
             other = (row + down, column + right)
             is_inside = 0 <= other[0] < size and 0 <= other[1] < size
@@ -217,16 +220,6 @@ def _shortest_chain(stones: np.ndarray) -> tuple[rendering.Cell, ...]:
                 above[other] = cell
                 waiting.append(other)
     return ()
-
-
-def _way(
-    before: dict[rendering.Cell, rendering.Cell | None], end: rendering.Cell
-) -> Iterator[rendering.Cell]:
-    """Returns the cells that lead to `end`, the last one first."""
-    cell: rendering.Cell | None = end
-    while cell is not None:
-        yield cell
-        cell = before[cell]
 
 
 def _can_swap(state: State) -> jax.Array:

@@ -12,8 +12,6 @@ from azjax.games.chess.notation import move_text
 from azjax.games.chess.scores import centipawns, expected_result
 
 CHESS = compiled("chess")
-
-
 NAMES = ("gtp:gnugo --level 1", 'a "player" [x\\y]')
 
 

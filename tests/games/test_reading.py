@@ -218,7 +218,6 @@ def test_an_error_names_the_line(line, message, tmp_path):
         ("a.pgn", '[Result "won"]\n\n1. e4\n', "game 1: result must be 1-0"),
         ("a.pgn", "(;SZ[5];B[aa])", "the parentheses of a variation do not match"),
         ("a.pgn", "*", "game 1: it has neither tags nor moves"),
-        ("a.pgn", "1. e4 ) e5", "game 1: the parentheses of a variation do not"),
         ("a.sgf", b"(;SZ[9]CA[UTF-8]PB[\x95\\];B[aa])", "not in UTF-8, as CA says"),
         ("a.sgf", "(;GM[2];B[aa])", "game 1: GM is '2', and 1 is Go"),
         ("a.sgf", "(;SZ[5]AW[aa][bb];W[cc])", "game 1: AW sets up stones other than"),

@@ -101,7 +101,10 @@ def board_to_svg(
     title = _title(style, board, names(marked), names(winning))
     return "\n".join(
         [
-            _opening_tag(box),
+            f'<svg xmlns="http://www.w3.org/2000/svg" role="img" '
+            f'viewBox="{" ".join(f"{side:g}" for side in box)}" '
+            f'width="{box[2]:g}" height="{box[3]:g}" '
+            f'font-family="Helvetica, Arial, sans-serif" text-anchor="middle">',
             f"<title>{html.escape(title)}</title>",
             elements.rectangle(*box, PAPER, radius=18),
             *style.ground(*board.shape),
@@ -153,15 +156,6 @@ def _box(
         -MARGIN - above,
         across + 2 * MARGIN,
         down + 2 * MARGIN + above + below,
-    )
-
-
-def _opening_tag(box: tuple[float, float, float, float]) -> str:
-    return (
-        f'<svg xmlns="http://www.w3.org/2000/svg" role="img" '
-        f'viewBox="{" ".join(f"{side:g}" for side in box)}" '
-        f'width="{box[2]:g}" height="{box[3]:g}" '
-        f'font-family="Helvetica, Arial, sans-serif" text-anchor="middle">'
     )
 
 
