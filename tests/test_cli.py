@@ -316,16 +316,6 @@ def test_a_run_continues_after_a_full_disk(small_disk, monkeypatch, refused):
     assert iterations == [1, 2]
 
 
-def test_ctrl_c_before_the_start_of_a_run_prints_no_traceback(monkeypatch):
-    def interrupted(config, parts):
-        raise KeyboardInterrupt
-
-    monkeypatch.setattr(train_module, "train", interrupted)
-    with pytest.raises(SystemExit) as error:
-        cli.main(["train", "tic_tac_toe"])
-    assert error.value.code == 130
-
-
 @pytest.mark.parametrize("number", cli.ending_signals())
 def test_a_command_cleans_up_after_a_signal(monkeypatch, number):
     cleaned = []

@@ -1,7 +1,6 @@
 import numpy as np
-import pytest
 
-from azjax import games, players
+from azjax import games
 from azjax.games.host import first_state, next_state
 from azjax.play.text_output import (
     analysis_lines,
@@ -49,16 +48,6 @@ def test_an_analysis_has_all_columns():
     assert lines[1].split() == ["move", "prior", "visits", "value"]
     assert lines[2].split() == ["b2", "60.0%", "5", "+0.50"]
     assert lines[-1].startswith("expects: b2 a3 c1")
-
-
-@pytest.mark.slow
-def test_the_analysis_of_a_shipped_player_has_all_columns():
-    player = players.load("alphazero:pretrained?simulations=32", GAME)
-    found = players.start_session(player, GAME, 0).choose(FIRST, [])
-    lines = list(analysis_lines(GAME, FIRST, found))
-    assert lines[1].split() == ["move", "prior", "visits", "value"]
-    assert lines[2].split()[0] == GAME.action_to_text(FIRST, found.action)
-    assert lines[-1].startswith("expects: ")
 
 
 def test_a_value_names_its_side():
