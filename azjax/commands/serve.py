@@ -54,8 +54,9 @@ def serve_command(
         token: secret of the visitors, who open the address with ?token=TOKEN once.
         simulations_limit: maximum simulations per move.
         warm_up: compile all games in the background, so that pages open at once.
-        memory: GiB for players, compiled searches (16 MiB each), rules and positions;
-            the least recently used are dropped. Search trees may take 2 GiB more.
+        memory: GiB for players, compiled searches (16 MiB each), rules, positions and
+            compared runs; the least recently used are dropped. Search trees may take 2
+            GiB more.
     """
     make_app, listen, run_server = _server_functions()
     _check_arguments(simulations_limit, token, memory)

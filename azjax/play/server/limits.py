@@ -28,9 +28,9 @@ class Limits:
         decision at a time, which counts as any other.
     progress_seconds: interval between two progress reports of a search.
     search_bytes: maximum size of all search trees.
-    memory_bytes: maximum size of loaded players, their compiled searches, rules and
-        positions; the least recently used are evicted. A requested player is loaded
-        even if it alone exceeds the limit.
+    memory_bytes: maximum size of loaded players, their compiled searches, rules,
+        positions, previews and compared runs; the least recently used are evicted. A
+        requested player is loaded even if it alone exceeds the limit.
     positions: maximum number of cached positions of each game.
     position_bytes: maximum size of the cached positions of a game.
     """

@@ -16,7 +16,7 @@ MAX_BYTES = 2**20  # of a file of results
 MAX_PLAYERS = 1000  # of a tournament
 MAX_LETTERS = 2000  # of a player's or a game's name
 MAX_RATING = 100_000  # Elo
-KEPT_TOURNAMENTS = 10_000
+KEPT_TOURNAMENTS = 200  # the newest ones
 PATH_KINDS = ("alphazero", "network", "q_learning")  # loaded from a directory
 
 
@@ -32,7 +32,8 @@ class Tournament(NamedTuple):
 
 
 def find_ratings(directory: Path) -> dict[str, Mapping[str, float]]:
-    """Returns the ratings of the newest tournament of each game.
+    """Returns the ratings of the newest tournament of each game, of the newest
+    `KEPT_TOURNAMENTS`.
 
     Ratings of different tournaments are not comparable, so only one is used.
 
@@ -59,7 +60,7 @@ def find_ratings(directory: Path) -> dict[str, Mapping[str, float]]:
         version = (status.st_mtime_ns, status.st_ino, status.st_size)
         found.append((version, str(path)))
     ratings = {}
-    for version, path in sorted(found):
+    for version, path in sorted(found)[-KEPT_TOURNAMENTS:]:
         tournament = _read(path, *version)
         if tournament is not None:
             ratings[tournament.game] = tournament.ratings

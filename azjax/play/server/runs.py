@@ -28,7 +28,7 @@ from azjax.training.run_directory import CONFIG_FILE
 KINDS = (None, KIND)
 MAX_LENGTH = 1e12  # of a run (minutes or iterations)
 MAX_CONFIG_BYTES = 2**20
-MAX_PLOT_BYTES = 2**24
+MAX_PLOT_BYTES = 2**22
 KEPT_CONFIGS = 10_000
 MAX_MESSAGE = 300  # characters of an error message
 

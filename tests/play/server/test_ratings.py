@@ -3,7 +3,12 @@ import os
 
 import pytest
 
-from azjax.play.server.ratings import MAX_BYTES, find_ratings, player_key
+from azjax.play.server.ratings import (
+    KEPT_TOURNAMENTS,
+    MAX_BYTES,
+    find_ratings,
+    player_key,
+)
 
 
 def save(directory, text):
@@ -64,15 +69,17 @@ def test_results_in_a_run_are_ignored(tmp_path):
     assert find_ratings(tmp_path) == {}
 
 
-def test_unchanged_files_are_read_once(tmp_path, monkeypatch):
-    for number in range(150):
+def test_the_newest_files_are_read_once(tmp_path, monkeypatch):
+    for number in range(KEPT_TOURNAMENTS + 9):
         save(tmp_path / f"{number}", json.dumps({**GOOD, "game": f"go:{number}"}))
-    assert len(find_ratings(tmp_path)) == 150
+        path = tmp_path / f"{number}" / "results.json"
+        os.utime(path, (number, number))
+    found = find_ratings(tmp_path)
+    assert list(found) == [f"go:{n}" for n in range(9, KEPT_TOURNAMENTS + 9)]
     with monkeypatch.context() as patch:
         patch.setattr(json, "loads", None)
-        assert len(find_ratings(tmp_path)) == 150
+        assert find_ratings(tmp_path) == found
     # Same age, different size.
-    path = tmp_path / "7" / "results.json"
     about = path.stat()
     path.write_text(json.dumps({**GOOD, "game": "hex"}))
     os.utime(path, ns=(about.st_atime_ns, about.st_mtime_ns))
