@@ -11,7 +11,6 @@ from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.play.server.catalog import (
     Catalog,
     LiveCatalog,
-    RunPlayer,
     find_key,
     load_offered,
     make_catalog,
@@ -157,19 +156,6 @@ def test_added_players_come_before_shipped_ones_and_runs(tmp_path):
     ]
 
 
-def test_players_of_new_runs_are_offered(tmp_path):
-    catalog = make_catalog(["tic_tac_toe"], (), tmp_path / "runs")
-    assert catalog.runs() == {}
-    make_run(tmp_path / "runs/first", "tic_tac_toe")
-    players = catalog.with_runs(catalog.runs())["tic_tac_toe"].players
-    assert list(players)[:4] == [
-        *("alphazero:pretrained", "network:pretrained"),
-        *("alphazero:runs/first", "network:runs/first"),
-    ]
-    learned = RunPlayer("network", tmp_path / "runs/first")
-    assert players["network:runs/first"].source == learned
-
-
 @pytest.mark.slow
 def test_a_run_of_another_game_is_offered_only_with_all_games(tmp_path):
     make_run(tmp_path / "first", "go:size=5")
@@ -201,19 +187,6 @@ def test_an_error_in_a_runs_game_does_not_affect_others(tmp_path, monkeypatch, c
         assert list(catalog.with_runs(catalog.runs())) == ["hex:3"]
     (line,) = caplog.messages
     assert line.startswith("the game tic_tac_toe is not offered: RESOURCE_EXHAUSTED")
-
-
-@pytest.mark.parametrize(
-    "kind", ["gtp:sh -c 'touch {}' x", "gtp", "human", "q_learning:{}"]
-)
-def test_the_kind_of_a_run_is_never_executed(tmp_path, kind):
-    owned = tmp_path / "owned"
-    config = {"format": 1, "game": "tic_tac_toe", "kind": kind.format(owned)}
-    make_run(tmp_path / "runs/first", "tic_tac_toe")
-    (tmp_path / "runs/first/config.json").write_text(json.dumps(config))
-    catalog = make_catalog(["tic_tac_toe"], (), tmp_path / "runs")
-    assert catalog.runs() == {}
-    assert catalog.with_runs(catalog.runs()) == catalog.games
 
 
 def test_the_name_of_a_run_is_not_parsed_as_settings(tmp_path):
@@ -288,11 +261,3 @@ def test_only_offered_games_have_a_key(tmp_path):
     catalog = LiveCatalog(make_catalog(["tic_tac_toe"], (), tmp_path))
     assert catalog.key_of(games.make("tic_tac_toe")) == "tic_tac_toe"
     assert catalog.key_of(games.make("hex")) is None
-
-
-def test_unknown_games_and_players_are_rejected(tmp_path):
-    catalog = LiveCatalog(make_catalog(["tic_tac_toe"], (), tmp_path))
-    with pytest.raises(ValueError, match="unknown game 'hex'; known games: tic_tac"):
-        catalog.find("hex", "random")
-    with pytest.raises(ValueError, match="unknown player 'x'; known players: alpha"):
-        catalog.find("tic_tac_toe", "x")

@@ -335,18 +335,11 @@ def test_a_resignation_is_an_answer_and_the_session_stays_open(failing_catalog, 
     assert dying.num_sessions == dying.num_closed == 1
 
 
-def test_a_connection_without_a_start_is_closed(failing_catalog):
-    with (
-        connected(PlayerRegistry(failing_catalog, Limits(start_seconds=0.05))) as page,
-        pytest.raises(WebSocketDisconnect) as closed,
-    ):
-        page.socket.receive_json()
-    assert closed.value.code == 1001
-
-
-def test_an_idle_connection_is_closed(failing_catalog):
-    with connected(PlayerRegistry(failing_catalog, Limits(idle_seconds=0.05))) as page:
-        page.ask("start", game="tic_tac_toe", player="dying")
+@pytest.mark.parametrize("limit", ["start_seconds", "idle_seconds"])
+def test_an_idle_connection_is_closed(failing_catalog, limit):
+    with connected(PlayerRegistry(failing_catalog, Limits(**{limit: 0.05}))) as page:
+        if limit == "idle_seconds":
+            page.ask("start", game="tic_tac_toe", player="dying")
         with pytest.raises(WebSocketDisconnect) as closed:
             page.socket.receive_json()
     assert closed.value.code == 1001
@@ -378,10 +371,16 @@ def test_a_full_server_first_closes_connections_without_a_game(failing_catalog):
         assert newcomer.ask("position", actions=[])[0] == "answer"
 
 
-def test_too_many_decision_requests_are_rejected(failing_catalog, dying):
-    app = make_app(
-        PlayerRegistry(failing_catalog, Limits(decisions=1)), names=["localhost"]
-    )
+@pytest.mark.parametrize(
+    ("limit", "method", "params"),
+    [
+        ("decisions", "decide", {"actions": [], "simulations": None}),
+        ("reviews", "review", {"actions": [4, 0], "player": "dying"}),
+    ],
+)
+def test_too_many_requests_are_rejected(failing_catalog, dying, limit, method, params):
+    registry = PlayerRegistry(failing_catalog, Limits(**{limit: 1}))
+    app = make_app(registry, names=["localhost"])
     with (
         TestClient(app, base_url=URL) as client,
         client.websocket_connect(SOCKET) as one,
@@ -391,13 +390,14 @@ def test_too_many_decision_requests_are_rejected(failing_catalog, dying):
         for page in (first, second):
             page.ask("start", game="tic_tac_toe", player="dying")
         dying.may_go_on.clear()
-        number = first.send("decide", actions=[], simulations=None)
-        first.ask("position", actions=[])  # so that the search has started
-        kind, error, _ = decide(second)
+        number = first.send(method, **params)
+        first.ask("position", actions=[])  # so that the request has started
+        kind, error, _ = second.ask(method, **params)
         assert kind == "error"
         assert error.startswith("the server is busy")
         dying.may_go_on.set()
-        assert first.receive(number)["kind"] == "answer"
+        value = first.receive(number)["value"]
+        assert method == "decide" or value == "the reviewer gives no expected results"
         deadline = time.monotonic() + 30
         while decide(second)[0] == "error":
             assert time.monotonic() < deadline
@@ -444,30 +444,6 @@ def test_a_review_is_cancelled_by_a_decision(failing_catalog, dying):
         dying.may_go_on.set()
         assert page.receive(decision)["kind"] == "answer"
         assert registry.activity.num_reviews == 0
-
-
-def test_too_many_reviews_are_rejected(failing_catalog, dying):
-    registry = PlayerRegistry(failing_catalog, Limits(reviews=1))
-    app = make_app(registry, names=["localhost"])
-    with (
-        TestClient(app, base_url=URL) as client,
-        client.websocket_connect(SOCKET) as one,
-        client.websocket_connect(SOCKET) as other,
-    ):
-        first, second = Page(one), Page(other)
-        for page in (first, second):
-            page.ask("start", game="tic_tac_toe", player="dying")
-        dying.may_go_on.clear()
-        request = {"actions": [4, 0], "player": "dying"}
-        number = first.send("review", **request)
-        first.ask("position", actions=[])  # so that the review has started
-        kind, error, _ = second.ask("review", **request)
-        assert kind == "error"
-        assert error.startswith("the server is busy")
-        dying.may_go_on.set()
-        answer = first.receive(number)
-        assert answer["value"] == "the reviewer gives no expected results"
-        assert decide(second)[0] == "answer"
 
 
 def test_a_review_ends_with_its_connection(failing_catalog, dying):

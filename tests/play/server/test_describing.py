@@ -64,9 +64,6 @@ def test_a_position_has_board_legal_moves_and_last_move(rules):
     assert told["rewards"] == [0, 0]
     assert told["marked"] == [31]
     assert told["picture"] is None
-
-
-def test_the_initial_position_has_no_last_move(rules):
     assert describe_position(rules, ())["last"] is None
 
 

@@ -126,11 +126,6 @@ def test_a_malformed_row_is_ignored(directory, line):
     assert progress(directory)["share"] == 0.0
 
 
-def test_values_that_are_not_numbers_are_ignored(directory):
-    write_rows(directory, '{"iteration": 4, "positions": NaN, "games": Infinity}')
-    assert numbers(directory) == {"Iteration": "4"}
-
-
 def test_a_long_file_is_read_from_its_end(directory):
     rows = [{"iteration": number, "text": "x" * 1000} for number in range(1000)]
     write_rows(directory, *rows)
@@ -146,6 +141,7 @@ def test_a_long_file_is_read_from_its_end(directory):
         '{"matches": {"x": {"not_lost": 1' + "0" * 400 + "}}}",
         "[" * 100_000,
         '{"loss": NaN, "policy_loss": -Infinity, "iteration": []}',
+        '{"positions": NaN, "games": Infinity}',
     ],
 )
 def test_out_of_range_numbers_are_ignored(directory, row):

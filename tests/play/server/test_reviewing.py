@@ -1,5 +1,4 @@
 import json
-import threading
 
 import pytest
 
@@ -9,7 +8,6 @@ from azjax.play.server import Limits
 from azjax.play.server.loaded_player import LoadedPlayer, SharedResources
 from azjax.play.server.messages import MAX_TEXT
 from azjax.play.server.reviewing import (
-    CancelledError,
     QueuedPlayer,
     describe_record,
     describe_review,
@@ -55,24 +53,6 @@ def test_a_review_is_reported_move_by_move(rules, resources):
     json.dumps([found, told], allow_nan=False)
 
 
-def test_a_cancelled_review_ends_while_it_waits(rules, resources, dying):
-    dying.may_go_on.clear()
-    reviewer = queued(dying, resources)
-    found = []
-    thread = threading.Thread(
-        target=lambda: found.append(
-            describe_review(rules, (4, 0), reviewer, None, found.append)
-        )
-    )
-    thread.start()
-    reviewer.cancel()
-    thread.join(60)
-    assert found == [None]
-    with pytest.raises(CancelledError):
-        reviewer.choose(GAME.init(), ())
-    dying.may_go_on.set()
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [("is_dead", "the opponent failed"), ("is_beaten", "cannot go on: it resigns")],
@@ -81,12 +61,6 @@ def test_a_reviewer_that_fails_ends_the_review(rules, resources, dying, name, me
     setattr(dying, name, True)
     with pytest.raises(ValueError, match=message):
         describe_review(rules, (4, 0), queued(dying, resources), None, print)
-
-
-def test_an_illegal_action_is_refused(rules, resources):
-    reviewer = queued(load("random", GAME), resources)
-    with pytest.raises(ValueError, match="action 4, number 2, is not legal"):
-        describe_review(rules, (4, 4), reviewer, None, print)
 
 
 class _Values:

@@ -122,7 +122,7 @@ def test_floods_of_small_frames_end_the_connection(port, frames, code):
 
 
 def test_silent_and_slow_connections_are_closed(tmp_path):
-    limits = Limits(request_seconds=0.2, start_seconds=0.2)
+    limits = Limits(request_seconds=0.2)
     with RunningServer(["tic_tac_toe"], tmp_path, limits=limits) as server:
         for sent in (b"", b"GET / HTTP/1.1\r\nHost:", request("GET / HTTP/1.1")):
             with opened(server.port) as connection:
@@ -130,9 +130,6 @@ def test_silent_and_slow_connections_are_closed(tmp_path):
                 with contextlib.suppress(ConnectionError):
                     while connection.recv(100_000):
                         pass
-        address = f"ws://127.0.0.1:{server.port}/socket"
-        with connect(address) as client, pytest.raises(ConnectionClosed):
-            client.recv(PATIENCE)
 
 
 def test_an_unknown_address_has_no_websocket(port):

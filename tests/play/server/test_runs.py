@@ -42,7 +42,7 @@ def test_a_run_without_a_player_is_found(directory):
         '{"format": 2, "game": "go:99"}',
         '{"format": 2, "game": "tic_tac_toe", "kind": []}',
         '{"format": 2, "game": "tic_tac_toe", "kind": {"q_learning": 1}}',
-        '{"format": 2, "game": "tic_tac_toe", "kind": 7}',
+        '{"format": 2, "game": "tic_tac_toe", "kind": "gtp:touch owned"}',
         '{"format": 2, "game": "tic_tac_toe", "kind": ""}',
         '{"format": 2, "game": "tic_tac_toe", "kind": "alphazero"}',
         '{"format": 2, "game": ["tic_tac_toe"]}',
