@@ -313,13 +313,16 @@ def failing_catalog(catalog, dying, monkeypatch):
     return Catalog({"tic_tac_toe": offer}, catalog.runs_directory, has_all=False)
 
 
-def test_a_forfeit_is_an_error_and_the_player_stays_usable(failing_catalog, dying):
+def test_a_forfeit_is_an_error_and_the_player_stays_usable(
+    failing_catalog, dying, capsys
+):
     with connected(PlayerRegistry(failing_catalog, Limits())) as page:
         page.ask("start", game="tic_tac_toe", player="dying")
         assert decide(page)[1]["action"] == 0
         dying.is_dead = True
         kind, error, _ = decide(page, [0])
         assert (kind, error) == ("error", "the opponent failed")
+        assert "the engine died" in capsys.readouterr().err
         dying.is_dead = False
         assert decide(page, [0])[1]["action"] == 1
     assert dying.num_closed == dying.num_sessions == 2

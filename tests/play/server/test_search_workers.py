@@ -321,23 +321,6 @@ def test_the_first_compiled_size_fits_the_waiting_clients(
     assert compiling.sizes[0] == size
 
 
-def test_larger_batches_are_used_once_they_are_compiled(connect_four, positions):
-    player = players.load("random", connect_four)
-    slices = IncrementalSearch(player, None, connect_four.init())
-    slices.compile(1)
-    slices.compile(8)
-    paced = Paced(slices)
-    with ThreadPoolExecutor(1) as compiler:
-        worker = SearchWorker(paced, TreeBudget(2**30), compiler)
-        waiting = [Waiting(position, 0) for position in positions]
-        for one in waiting:
-            worker.submit(one.job)
-        paced.turns.release(len(waiting))
-        for one in waiting:
-            one.result()
-    assert 8 in paced.batches
-
-
 def test_a_worker_waits_for_memory_for_its_trees(slices, compiler, positions):
     budget = TreeBudget(slices.bytes(1))
     assert budget.reserve("another", 1)
@@ -358,24 +341,6 @@ def test_an_external_player_gets_one_position_at_a_time(dying, connect_four, pos
     assert dying.num_sessions == 1
     worker.close()
     assert dying.num_closed == 1
-
-
-def test_a_forfeit_fails_the_job_and_the_next_job_starts_a_session(
-    dying, connect_four, positions, capsys
-):
-    worker = SessionWorker(dying, connect_four)
-    dying.is_dead = True
-    first = Waiting(positions[0], 0)
-    worker.submit(first.job)
-    assert first.result() is None
-    assert first.job.error == "the opponent failed"
-    assert "the engine died" in capsys.readouterr().err
-    assert dying.num_closed == 1
-    dying.is_dead = False
-    second = Waiting(positions[0], 0)
-    worker.submit(second.job)
-    assert second.result().decision.action == 0
-    assert dying.num_sessions == 2
 
 
 def test_an_unexpected_error_closes_the_session(
