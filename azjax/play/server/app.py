@@ -281,7 +281,7 @@ class _Site:
             "game": key or repr(run.game),
             "title": run.title,
             **describe_progress(run),
-            "numbers": latest_numbers(run),
+            "numbers": list(latest_numbers(run)),
             "plot": plot_version(run),
             "players": names,
             "play": play,

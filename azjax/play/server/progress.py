@@ -26,8 +26,6 @@ COUNTS = {
     "positions": ("Positions", "{:,.0f}"),
     "positions_per_second": ("Speed", "{:,.0f} positions/s"),
     "simulations": ("Simulations a move", "{:,.0f}"),
-}
-MISTAKES = {
     "network_mistakes": ("Mistakes, network alone", "{:.1%}"),
     "search_mistakes": ("Mistakes, with search", "{:.1%}"),
 }
@@ -41,7 +39,7 @@ RATES = {
     SCORES: ("Score against", "score"),
     "matches": ("Not lost against", "not_lost"),
 }
-KEPT = ("seconds", "iteration", *COUNTS, *MISTAKES, *LOSSES, *RATES)
+KEPT = ("seconds", "iteration", *COUNTS, *LOSSES, *RATES)
 
 
 class LatestMetrics(NamedTuple):
@@ -75,12 +73,9 @@ def describe_progress(run: RunInfo) -> dict[str, Any]:
     return {"state": state, "share": share}
 
 
-def latest_numbers(run: RunInfo) -> list[tuple[str, str]]:
-    """Returns the latest metrics to show, as labels and texts."""
-    return list(_shown(run, _latest_metrics(run)))
-
-
-def _shown(run: RunInfo, latest: LatestMetrics) -> Iterator[tuple[str, str]]:
+def latest_numbers(run: RunInfo) -> Iterator[tuple[str, str]]:
+    """Yields the latest metrics to show, as labels and texts."""
+    latest = _latest_metrics(run)
     values = latest.numbers
     if "seconds" in values:
         whole = f" of {duration(60 * run.minutes)}" if run.minutes else ""
@@ -88,7 +83,7 @@ def _shown(run: RunInfo, latest: LatestMetrics) -> Iterator[tuple[str, str]]:
     if "iteration" in values:
         whole = f" of {run.iterations:,.0f}" if run.iterations else ""
         yield "Iteration", f"{values['iteration']:,}{whole}"
-    for key, (label, form) in (COUNTS | MISTAKES).items():
+    for key, (label, form) in COUNTS.items():
         if key in values:
             yield label, form.format(values[key])
     for label, rate in latest.rates.items():
