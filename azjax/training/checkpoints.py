@@ -206,9 +206,6 @@ class Checkpoints:
     def _settle(self) -> None:
         """Waits until the save in progress is complete in all processes or has failed
         in one; Orbax would let the other processes wait for minutes.
-
-        Raises:
-            LostSaveError: one of several processes could not write its part.
         """
         watcher, self._watcher = self._watcher, None
         if watcher is None:

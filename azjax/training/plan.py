@@ -162,11 +162,7 @@ def read_plan(directory: Directory) -> Plan:
 
 
 def plan_to_follow(directory: Directory) -> tuple[Plan, int]:
-    """Returns the plan of a run for another run to follow, and its last iteration.
-
-    Raises:
-        ValueError: as in `read_plan`, or the plan has no end.
-    """
+    """Returns the plan of a run for another run to follow, and its last iteration."""
     plan = read_plan(directory)
     if not plan.end:
         raise ValueError(

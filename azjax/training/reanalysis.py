@@ -153,11 +153,7 @@ def _about(
 
 
 def _check_directory(directory: Path, about: dict[str, Any]) -> str | None:
-    """Returns the run id of the work in a directory; None if it is empty or missing.
-
-    Raises:
-        ValueError: it holds something else.
-    """
+    """Returns the run id of the work in a directory; None if it is empty or missing."""
     if not directory.exists():
         return None
     if not directory.is_dir():
@@ -187,11 +183,7 @@ def _check_directory(directory: Path, about: dict[str, Any]) -> str | None:
 
 
 def _begin(directory: Path, about: dict[str, Any]) -> str:
-    """Returns the run id of the new games; writes it, with `about`, at the first start.
-
-    Raises:
-        ValueError: as in `_check_directory`.
-    """
+    """Returns the run id of the new games; writes it, with `about`, at the start."""
     run = _check_directory(directory, about)
     if run is None:
         run = secrets.token_hex(8)
@@ -203,11 +195,7 @@ def _begin(directory: Path, about: dict[str, Any]) -> str:
 def _count(
     files: Sequence[Sequence[GameFile]], game: Game, batch_size: int
 ) -> Reanalyzed:
-    """Checks all moves by the rules, and counts games and positions.
-
-    Raises:
-        ValueError: the rules do not allow a move; or as in `read_games`.
-    """
+    """Checks all moves by the rules, and counts games and positions."""
     check = make_check(game)
     num_games = num_positions = 0
     for games in _read_all(files, game):

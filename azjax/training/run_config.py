@@ -36,11 +36,7 @@ class BaseEvaluationConfig:
 
 
 def check_opponents(opponents: Sequence[str]) -> None:
-    """Checks that no opponent is named twice.
-
-    Raises:
-        ValueError: an opponent is named twice.
-    """
+    """Checks that no opponent is named twice."""
     for name in opponents:
         if opponents.count(name) > 1:
             raise ValueError(f"evaluation.opponents has {name!r} twice")
@@ -102,11 +98,7 @@ class ReportConfig:
 
 
 def check_length(minutes: object, iterations: object) -> None:
-    """Checks the length of a run; None is allowed.
-
-    Raises:
-        ValueError: it is not a number or out of range.
-    """
+    """Checks the length of a run; None is allowed."""
     if minutes is not None:
         check_number("minutes", minutes, above=0, at_most=MAX_LENGTH)
     if iterations is not None:

@@ -106,12 +106,7 @@ def open_shared_directory(
     *,
     hooks: Sequence[str] = (),
 ) -> Iterator[Directory]:
-    """`open_run_directory` for one or several processes; the first one opens it.
-
-    Raises:
-        ValueError: as there; or the processes have different settings or directories.
-        OSError: as there.
-    """
+    """`open_run_directory` for one or several processes; the first one opens it."""
     check_same(_as_json(config, optimizer, hooks))
     with contextlib.ExitStack() as stack:
         with raise_on_all_processes():
@@ -125,9 +120,6 @@ def open_shared_directory(
 def check_run_directory(config: RunConfig) -> None:
     """Checks that a run with the default optimizer can begin or continue in its
     directory; writes nothing.
-
-    Raises:
-        ValueError: as in `open_run_directory`.
     """
     directory = config.directory
     if _is_run(directory):

@@ -32,21 +32,10 @@ class Sink(Protocol):
     """Gets the metrics of a run."""
 
     def write(self, row: Row) -> None:
-        """Writes the metrics of an iteration or an evaluation.
-
-        Args:
-            row: as in `metrics.jsonl`.
-
-        Raises:
-            OSError: it cannot be written.
-        """
+        """Writes a row of `metrics.jsonl`; raises an OSError if that fails."""
 
     def close(self) -> None:
-        """Writes what is left and closes the sink.
-
-        Raises:
-            OSError: it cannot be written.
-        """
+        """Writes what is left and closes the sink; raises as `write`."""
 
 
 class ServiceSink(Sink, Protocol):
