@@ -80,6 +80,7 @@ def test_a_long_run_or_one_of_iterations_has_full_chunks_and_given_ones_are_kept
     ("shorter", "longer"),
     [
         (("cpu", "connect_four", 2.0), ("cpu", "connect_four", 20.0)),
+        (("cpu", "connect_four", 5e-324), ("cpu", "connect_four", 20.0)),
         (("cpu", "othello", 20.0), ("cpu", "connect_four", 20.0)),
         (("cpu", "othello", 2.0), ("cpu", "othello", 5.0)),
         (("cpu", "go:size=19", 20.0), ("cpu", "go", 20.0)),
