@@ -70,7 +70,7 @@ def compare(config: TrainConfig, iterations: int, *numbers: int) -> dict:
 def other_results(game: str) -> dict:
     """Returns the share of moves that differ by rounding, and the collectives."""
     found, config = {}, settings(game)
-    states = [run(config, number, 1)[0] for number in (1, 8)]
+    states = [run(config, number, 1)[0][0] for number in (1, 8)]
     actions = [np.asarray(state.replay.chunk.action) for state in states]
     found["other_actions"] = float(np.mean(actions[0] != actions[1]))
     found["collectives"] = collectives(config)
@@ -91,22 +91,24 @@ def make_network(game: str):
     return first_network(0, games.make(game), NetworkConfig(TRUNKS[game]))
 
 
-def run(config: TrainConfig, number: int, iterations: int, state=None):
-    """Returns the state after some iterations, and a digest of it with metrics."""
+def run(config: TrainConfig, number: int, iterations: int, state=None, cursor=None):
+    """Returns the state after some iterations with the cursor of the stored games, and
+    a digest of it with metrics."""
     algorithm, variables = make(config, number)
     state = algorithm.init(variables) if state is None else state
     stored, rows = None, []
     if config.learn_from:
         stored = StoredGames(config, games.make(config.game), algorithm.lanes)
+        stored.seek(cursor or stored.cursor)
     for _ in range(iterations):
         state, metrics = train_iteration(algorithm, config, state, 0.5, stored=stored)
         rows.append({name: float(value) for name, value in metrics.items()})
-    return state, [digest(state), rows]
+    return (state, stored and stored.cursor), [digest(state), rows]
 
 
 def resumed(config: TrainConfig, numbers: Sequence[int], iterations: int):
     """Does the same, with a checkpoint and other devices after each iteration."""
-    state, facts, rows = None, None, []
+    state, cursor, facts, rows = None, None, None, []
     with tempfile.TemporaryDirectory() as folder:
         for iteration in range(iterations):
             number = numbers[iteration % len(numbers)]
@@ -120,10 +122,11 @@ def resumed(config: TrainConfig, numbers: Sequence[int], iterations: int):
                     )
                     restored = checkpoints.restore(shapes, print)
                     assert restored is not None
-                    state = restored[0]
-                state, facts = run(config, number, 1, state)
+                    state, cursor = restored[0], restored[1]["cursor"]
+                (state, cursor), facts = run(config, number, 1, state, cursor)
                 rows += facts[1]
-                checkpoints.save(state, {"iteration": iteration + 1}, mistakes=None)
+                progress = {"iteration": iteration + 1, "cursor": cursor}
+                checkpoints.save(state, progress, mistakes=None)
     assert facts is not None
     return state, [facts[0], rows]
 
