@@ -306,7 +306,7 @@ def _replayed(game: Game, moves: np.ndarray) -> tuple[State, State]:
     before = []
     for actions in moves.T:
         before.append(states)
-        states = jax.device_get(_step(game, states, jnp.asarray(actions)))
+        states = jax.device_get(_step(game, states, actions))
     return jax.tree.map(lambda *leaves: np.stack(leaves), *before), states
 
 

@@ -249,8 +249,8 @@ def _check_symmetries(game: Game) -> None:
             f"{game.num_actions - 1}: {actions!r}",
         )
         with calling(what):
-            images = np.asarray(symmetry.observation(jnp.asarray(several)))
-            single = np.asarray(symmetry.observation(jnp.asarray(several[0, 1])))
+            images = np.asarray(symmetry.observation(jnp.array(several)))
+            single = np.asarray(symmetry.observation(jnp.array(several[0, 1])))
         require(
             images.shape == several.shape and images.dtype == several.dtype,
             f"{what}: `observation` must keep shape and dtype: {several.shape} "
@@ -291,15 +291,15 @@ def _check_random_games(
 
     while True:
         noise = generator.random((num_games, game.num_actions), np.float32)
-        seen, rules = examine_all(states, noise)
-        is_over = np.asarray(states.terminated)[:, 0]
+        seen, rules = jax.device_get(examine_all(states, noise))
+        is_over = states.terminated[:, 0]
         limit = f"max_moves: games must be over after {game.max_moves} moves"
         rules[limit] = is_over | (len(history) < game.max_moves)
         for rule, holds in rules.items():
-            failed = np.flatnonzero(~np.asarray(holds))
+            failed = np.flatnonzero(~holds)
             if failed.size:
                 raise ContractError(f"{rule} {where(failed[0])}")
-        state = jax.tree.map(lambda leaf: jnp.asarray(leaf[0, 0]), states)
+        state = jax.tree.map(lambda leaf: leaf[0, 0], states)
         with calling("a position alone"):
             alone = call_alone(state, seen["action"][0])
         for name, found in alone.items():
@@ -319,7 +319,7 @@ def _check_random_games(
         num_positions += int((~is_over).sum())
         first_was_over = is_over[0]
         states = seen["step"]
-        history.append(np.asarray(seen["action"]))
+        history.append(seen["action"])
 
 
 def _examine(

@@ -99,7 +99,7 @@ def load_player_file(path: Path, source: Source) -> TrainedPlayer:
         check_weight_bytes(num_bytes, source, MAX_WEIGHT_BYTES)
         with _reading(source), library.safe_open(path, framework="numpy") as file:
             arrays = _read_arrays(file, expected)
-        leaves = [jax.numpy.asarray(arrays[name]) for name in expected]
+        leaves = jax.device_put([arrays[name] for name in expected])
         return jax.tree.unflatten(jax.tree.structure(shapes), leaves)
 
     try:

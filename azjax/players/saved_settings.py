@@ -180,10 +180,10 @@ def shapes_of(make: Callable[[jax.Array], tuple[S, V]]) -> tuple[S, V]:
     """
     structures: list[S] = []
 
-    def arrays(rng_key: jax.Array) -> V:
-        structure, variables = make(rng_key)
+    def arrays() -> V:
+        structure, variables = make(jax.random.key(0))
         structures.append(structure)
         return variables
 
-    shapes = jax.eval_shape(arrays, jax.random.key(0))
+    shapes = jax.eval_shape(arrays)
     return structures[0], shapes

@@ -246,7 +246,7 @@ def read_variables(directory: Directory, shapes: V, *, most: int | None = None) 
     check_weight_bytes(num_bytes, directory, most or LARGEST_WEIGHT_BYTES)
     with _reading(directory):
         weights = read_weights(directory / WEIGHTS_FILE, expected)
-    leaves = [jax.numpy.asarray(weights[name]) for name in expected]
+    leaves = jax.device_put([weights[name] for name in expected])
     return jax.tree.unflatten(jax.tree.structure(shapes), leaves)
 
 

@@ -91,7 +91,7 @@ def to_pgn(game: "Chess", records: Sequence[GameRecord]) -> str:
         actions[: len(records)][has_move] = [
             record.moves[number] for record in records if number < len(record.moves)
         ]
-        states = _step(game, states, jnp.asarray(actions))
+        states = _step(game, states, actions)
         after = _View(*map(np.asarray, _look(game, states)))
         for index in np.flatnonzero(has_move):
             short = _short_text(
