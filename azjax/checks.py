@@ -22,11 +22,7 @@ def is_number(value: object) -> TypeGuard[float]:
 
 
 def check_int(name: str, value: object, low: int, high: int = MAX_INT) -> None:
-    """Checks an int.
-
-    Raises:
-        ValueError: it is not an int from `low` to `high`.
-    """
+    """Checks an int."""
     if not is_int(value) or not low <= value <= high:
         limits = f"from {low} to {high}"
         if high >= MAX_INT:
@@ -44,11 +40,7 @@ def check_number(
     below: float | None = None,
     at_most: float | None = None,
 ) -> None:
-    """Checks a finite number within the range of a float.
-
-    Raises:
-        ValueError: it is not a finite number within the given limits.
-    """
+    """Checks a finite number within the range of a float."""
     is_within = (
         is_number(value)
         and abs(value) <= sys.float_info.max  # which excludes NaN
@@ -68,31 +60,19 @@ def check_number(
 
 
 def check_bool(name: str, value: object) -> None:
-    """Checks a bool.
-
-    Raises:
-        ValueError: it is not a bool.
-    """
+    """Checks a bool."""
     if not isinstance(value, bool):
         _refuse(name, "True or False", value)
 
 
 def check_choice(name: str, value: object, allowed: Sequence[str]) -> None:
-    """Checks that a string is allowed.
-
-    Raises:
-        ValueError: it is not an allowed string.
-    """
+    """Checks that a string is allowed."""
     if value not in allowed:
         _refuse(name, " or ".join(allowed), value)
 
 
 def check_seed(name: str, value: object) -> None:
-    """Checks a seed of `jax.random.key`.
-
-    Raises:
-        ValueError: it is not an int from 0 to 2**32 - 1.
-    """
+    """Checks a seed of `jax.random.key`."""
     if not is_int(value) or not 0 <= value < 2**32:
         _refuse(name, "an int from 0 to 2**32 - 1", value)
 

@@ -107,11 +107,7 @@ def _function(name: str, suffix: str) -> Callable[..., None]:
 
 
 def _command_name(args: Sequence[str], prog: str) -> tuple[str, Sequence[str]]:
-    """Returns the command's name and its arguments.
-
-    Raises:
-        ValueError: the command is unknown.
-    """
+    """Returns the command's name and its arguments."""
     known = f"commands are {', '.join(COMMANDS)}; see {prog} --help"
     if not args:
         raise ValueError(f"a command is missing; {known}")

@@ -70,22 +70,14 @@ class ConfigRegistry(Generic[C]):
         return register
 
     def name_of(self, config: C) -> str:
-        """Returns the name of a settings object's class.
-
-        Raises:
-            ValueError: the class is not registered.
-        """
+        """Returns the name of a settings object's class."""
         for name, kind in self._classes.items():
             if type(config) is kind:
                 return name
         raise ValueError(f"{type(config)} is not a registered {self._noun}")
 
     def find(self, name: object) -> type[C]:
-        """Returns the class of a name.
-
-        Raises:
-            ValueError: there is none.
-        """
+        """Returns the class of a name."""
         if not isinstance(name, str) or name not in self._classes:
             close = did_you_mean(name, self._classes) if isinstance(name, str) else ""
             raise ValueError(
@@ -101,11 +93,7 @@ class ConfigRegistry(Generic[C]):
         return {self._key: self.name_of(config), **settings}
 
     def from_json(self, values: object, prefix: str) -> C:
-        """Returns the settings in a JSON object of any origin.
-
-        Raises:
-            ValueError: the name or a setting is unknown, or a value is not allowed.
-        """
+        """Returns the settings in a JSON object of any origin."""
         settings = checked_object(values, prefix)
         kind = self.find(settings.pop(self._key, None))
         return record_from_json(kind, settings, prefix)

@@ -20,11 +20,7 @@ _NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 
 
 def check_repository(name: str) -> None:
-    """Checks the name of a repository.
-
-    Raises:
-        ValueError: it is not USER/NAME; or the extra `hub` is not installed.
-    """
+    """Checks the name of a repository."""
     utils = _library("huggingface_hub.utils")
     with contextlib.suppress(utils.HFValidationError):
         utils.validate_repo_id(name)

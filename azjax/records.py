@@ -42,11 +42,7 @@ def record_from_json(kind: type[T], values: object, prefix: str = "") -> T:
 
 
 def checked_object(values: object, prefix: str) -> dict[str, Any]:
-    """Returns a JSON object with string keys.
-
-    Raises:
-        ValueError: the value is not an object.
-    """
+    """Returns a JSON object with string keys."""
     if not isinstance(values, dict):
         name = prefix.rstrip(".") or "the settings"
         raise ValueError(f"{name} must be an object: {quoted(values)}")

@@ -50,9 +50,6 @@ def play_match(
         games_at_once: maximum number of concurrent games; of compiled players, rounded
             up as in `batch_layout`. Engines play at most as many as there are cores.
         on_games: called with the number of games that have just finished.
-
-    Raises:
-        ValueError: an argument is out of range, or the game has too few openings.
     """
     check_num_games(num_games)
     opening_key, game_key = jax.random.split(rng_key)
@@ -69,11 +66,7 @@ def play_match(
 
 
 def check_num_games(num_games: int) -> None:
-    """Checks the number of games of a match.
-
-    Raises:
-        ValueError: it is odd or less than 2.
-    """
+    """Checks the number of games of a match."""
     if num_games < 2 or num_games % 2:
         raise ValueError(f"num_games must be even and >= 2: {num_games}")
 

@@ -80,9 +80,6 @@ def play_perfect_match(
         opponent: a perfect player, whose values are exact results.
         num_games: at least 1; they differ if one of the players chooses at random.
         rng_key: for the seeds of the players; consumed.
-
-    Raises:
-        ValueError: the opponent gives no values.
     """
     solver = opponent.start_session(game, seed=0)
     first_value = _exact_value(solver, first_state(game), [])

@@ -81,9 +81,6 @@ def evaluate(
         num_games: games per match, from openings of two random moves; an even number,
             or 0 for no matches; half as many against the perfect player.
         parts: the user's own modules, if the network has any.
-
-    Raises:
-        ValueError: the number of games is odd, or the game has too few openings.
     """
     game, network = trained.game, trained.network
     opening_key, grade_key, match_key, perfect_key = jax.random.split(rng_key, 4)

@@ -137,9 +137,6 @@ def play_sprt(
         games_at_once: as in `play_match`.
         on_look: called with the result after each test, also after one of the games
             that are over when Ctrl-C interrupts.
-
-    Raises:
-        ValueError: an argument is out of range, or the game has too few openings.
     """
     check_num_games(max_games)
     check_num_games(games_a_look)

@@ -49,11 +49,7 @@ def import_positions(paths: Sequence[Path], directory: Path, game: Game) -> Impo
 
 
 def rows_of(positions: SolvedPositions, first_id: int) -> Rows:
-    """Returns N solved positions as games of one move, with ids from `first_id`.
-
-    Raises:
-        ValueError: a best move ends the game with another result than stated.
-    """
+    """Returns N solved positions as games of one move, with ids from `first_id`."""
     values = positions.action_values
     best = np.nanmax(values, axis=1)
     is_best = values == best[:, None]

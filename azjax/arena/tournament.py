@@ -128,11 +128,7 @@ def play_tournament(
 
 
 def check_starts(name: str, player: AnyPlayer, game: Game) -> None:
-    """Checks that an external player can start a game.
-
-    Raises:
-        ValueError: it cannot.
-    """
+    """Checks that an external player can start a game."""
     if not isinstance(player, ExternalPlayer):
         return
     try:

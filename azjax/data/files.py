@@ -38,11 +38,7 @@ def file_name(first: int, last: int, process: int) -> str:
 
 def game_files(directory: Directory) -> list[GameFile]:
     """Returns the files of positions in a directory, by iteration; none if it does not
-    exist. Other files are left out.
-
-    Raises:
-        OSError: the directory cannot be read.
-    """
+    exist. Other files are left out."""
     found = []
     with store_errors(directory):
         for path in directory.iterdir() if directory.is_dir() else ():
@@ -76,11 +72,7 @@ def readable_files(directory: Directory) -> list[GameFile]:
 
 def drop_after(directory: Directory, iteration: int) -> None:
     """Deletes the files with later iterations, which the run plays again, and files
-    that a killed process left unfinished.
-
-    Raises:
-        OSError: a file cannot be deleted.
-    """
+    that a killed process left unfinished."""
     with store_errors(directory):
         for file in game_files(directory):
             if file.last > iteration:
@@ -93,11 +85,7 @@ def drop_after(directory: Directory, iteration: int) -> None:
 
 def delete_oldest(directory: Directory, max_bytes: float) -> None:
     """Deletes the oldest files until the others take at most `max_bytes`. The newest
-    file is kept.
-
-    Raises:
-        OSError: a file cannot be deleted.
-    """
+    file is kept."""
     with store_errors(directory):
         files = game_files(directory)
         sizes = [file_size(file.path) for file in files]

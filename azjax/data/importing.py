@@ -122,12 +122,7 @@ def import_games(
 @contextlib.contextmanager
 def new_directory(directory: Path) -> Iterator[Path]:
     """A context with the path of a directory to create and fill, which becomes
-    `directory` at its end; after an exception it is deleted.
-
-    Raises:
-        ValueError: `directory` exists.
-        OSError: it cannot be written.
-    """
+    `directory` at its end; after an exception it is deleted."""
     if directory.exists():
         raise ValueError(f"{directory} exists: give a new directory")
     partial = directory.with_name(f".{directory.name}.{secrets.token_hex(4)}")
@@ -176,11 +171,7 @@ def _read(
 
 
 def new_writer(directory: Path, game: Game, run: str) -> GamesWriter:
-    """Returns a writer of games that no run has played.
-
-    Raises:
-        ValueError: pyarrow is not installed.
-    """
+    """Returns a writer of games that no run has played."""
     try:
         return GamesWriter(directory, game, run=run, seed=0)
     except ModuleNotFoundError as error:

@@ -141,11 +141,7 @@ def to_table(
 
 
 def from_table(table: "pa.Table", game: Game) -> Rows:
-    """Returns the positions of a table with the columns of a file, at least one.
-
-    Raises:
-        ValueError: a value is missing or impossible.
-    """
+    """Returns the positions of a table with the columns of a file, at least one."""
     import pyarrow as pa  # noqa: PLC0415, an extra
 
     columns: dict[str, Any] = {}
@@ -193,11 +189,7 @@ def with_policy_values(table: "pa.Table") -> "pa.Table":
 
 
 def check_values(rows: Rows, game: Game) -> None:
-    """Checks what the rules of the game do not need to be known for.
-
-    Raises:
-        ValueError: a value is impossible.
-    """
+    """Checks what the rules of the game do not need to be known for."""
     actions, probabilities = rows.policy_actions, rows.policy_probabilities
     of_row = np.repeat(np.arange(len(rows.game)), rows.policy_counts)
     sums = np.bincount(of_row, probabilities, minlength=len(rows.game))
@@ -258,12 +250,7 @@ def read_about(path: Directory) -> tuple["pa.Schema", dict[str, Any]]:
 
 
 def stated_game(path: Directory) -> str:
-    """Returns the spec of the game that a file says it has.
-
-    Raises:
-        ValueError: it is no file of games, or damaged.
-        OSError: it cannot be read.
-    """
+    """Returns the spec of the game that a file says it has."""
     return str(read_about(path)[1].get("game"))
 
 
@@ -315,9 +302,6 @@ def unpack_states(game: Game, packed: np.ndarray) -> State:
     Args:
         game: the game.
         packed: `[N, bytes]` uint8.
-
-    Raises:
-        ValueError: positions of the game have another size.
     """
     leaves = _state_leaves(game)
     if packed.ndim != 2 or packed.shape[1] != _num_bytes(leaves):

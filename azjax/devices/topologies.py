@@ -36,11 +36,7 @@ _LIBTPU = {
 
 def parse_device(name: str) -> tuple[Chip, str]:
     """Parses `v5e:2x4` or `h100:8`; returns the chip and the topology: the sizes of a
-    TPU slice, or the number of GPUs.
-
-    Raises:
-        ValueError: the name is invalid.
-    """
+    TPU slice, or the number of GPUs."""
     chip_name, colon, shape = name.partition(":")
     chip = CHIPS.get(chip_name)
     if chip is None:
@@ -151,11 +147,7 @@ def _reason(error: Exception) -> str:
 
 
 def target_config(chip: Chip) -> str:
-    """Returns the `GpuTargetConfigProto` of an NVIDIA GPU, as text.
-
-    Raises:
-        ValueError: the chip is not a GPU.
-    """
+    """Returns the `GpuTargetConfigProto` of an NVIDIA GPU, as text."""
     gpu = chip.gpu
     if gpu is None:
         raise ValueError(f"{chip.name} is not a GPU")

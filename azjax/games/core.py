@@ -280,9 +280,6 @@ class Game(abc.ABC, Generic[S]):
             last_action: the move that led to it; it is marked.
             policies: `[A]` probabilities of the next move, by a name such as `network`
                 or `search`; they are drawn on the board.
-
-        Raises:
-            ValueError: `state` is a batch, or a policy does not have A entries.
         """
         return rendering.game_to_svg(self, state, last_action, policies)
 

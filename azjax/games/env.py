@@ -155,9 +155,6 @@ class VectorEnv(Generic[S]):
             env_state: the games.
             action: `[B]` integers, for the players to move. An illegal action,
                 including -1 and A, loses the game.
-
-        Raises:
-            ValueError: the actions have another shape or are not integers.
         """
         action = jnp.asarray(action)
         is_integer = jnp.issubdtype(action.dtype, jnp.integer)

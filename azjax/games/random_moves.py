@@ -24,9 +24,6 @@ def random_action(rng_key: jax.Array, legal_action_mask: jax.Array) -> jax.Array
 
     Returns:
         `[...]` int32; 0 where no action is legal.
-
-    Raises:
-        ValueError: the mask has another shape or dtype.
     """
     shape, dtype = legal_action_mask.shape, legal_action_mask.dtype
     if not shape or not 1 <= shape[-1] <= _MAX_ACTIONS or dtype != jnp.bool_:

@@ -58,11 +58,7 @@ def game_texts(
     path: str | os.PathLike[str], game: Game | None
 ) -> Iterator[GameText | ValueError]:
     """Yields the games of a file before the rules are applied, and in place of one that
-    cannot be read why; see `read_games`.
-
-    Raises:
-        ValueError: the file cannot be read.
-    """
+    cannot be read why; see `read_games`."""
     path = Path(path)
     record_format = _formats().get(path.suffix.removeprefix(".").lower())
     text = _read(path, (record_format or JSON_LINES).decode)
@@ -155,11 +151,7 @@ def _of_saved(saved: saved_game.SavedGame) -> GameText:
 
 
 def _lines(text: str, game: Game) -> Iterator[GameText]:
-    """Yields a game for each line of moves; numbers such as `1.` are left out.
-
-    Raises:
-        ValueError: a line begins with a number that does not continue the game before.
-    """
+    """Yields a game for each line of moves; numbers such as `1.` are left out."""
     state = first_state(game)
     texts = {
         game.action_to_text(state, action).lower() for action in range(game.num_actions)

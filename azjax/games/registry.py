@@ -38,9 +38,6 @@ def register(game_class: type[G]) -> type[G]:
 
     A class that is defined again, for example by running a notebook cell twice,
     replaces the old one.
-
-    Raises:
-        ValueError: another class already has the name.
     """
     known = _GAMES.get(game_class.name, game_class)
     if _place(known) != _place(game_class):

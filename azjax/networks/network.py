@@ -96,11 +96,7 @@ class Parts:
     auxiliary: tuple[AuxiliaryHead, ...] = ()
 
     def __post_init__(self) -> None:
-        """Checks the auxiliary heads.
-
-        Raises:
-            ValueError: they are not a sequence of `AuxiliaryHead`, or share a name.
-        """
+        """Checks the auxiliary heads."""
         if isinstance(self.auxiliary, AuxiliaryHead) or not all(
             isinstance(head, AuxiliaryHead) for head in self.auxiliary
         ):

@@ -105,9 +105,6 @@ def batch_layout(
         size: positions in the batch, at least 1.
         players: the players that choose in it.
         division: how large batches are divided.
-
-    Raises:
-        ValueError: the number of processes does not divide the number of parts.
     """
     num_parts = division.num_parts
     in_parts = all(getattr(player, "draws_in_parts", False) for player in players)

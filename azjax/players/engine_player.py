@@ -55,9 +55,6 @@ class EnginePlayer(abc.ABC, Generic[E]):
             command: the program and its arguments, quoted as in a shell.
             move_seconds: time limit for a move.
             seconds: time limit for starting.
-
-        Raises:
-            ValueError: there is no such program, or the system cannot run it.
         """
         if not EngineProcess.is_possible:
             raise ValueError(
@@ -81,10 +78,6 @@ class EnginePlayer(abc.ABC, Generic[E]):
         Args:
             game: the game.
             seed: seed of the engine's random choices, if it takes one.
-
-        Raises:
-            ForfeitError: the engine does not start.
-            ValueError: the engine does not support this game.
         """
         engine = self._take_idle() or self._start()
         try:

@@ -150,12 +150,7 @@ class _GtpSession(EngineSession[_Engine]):
         self._states = [first_state(game)]
 
     def choose(self, state: State, moves: Sequence[int]) -> MoveDecision:
-        """Chooses a move.
-
-        Raises:
-            ForfeitError: the engine failed; see `EngineSession.choose`.
-            ResignError: the engine resigned.
-        """
+        """Chooses a move."""
         self._follow(moves)
         mover = int(state.current_player)
         color = COLORS[mover]
@@ -169,12 +164,7 @@ class _GtpSession(EngineSession[_Engine]):
         return MoveDecision(action)
 
     def _read(self, command: str, answer: str) -> int:
-        """Returns the move of an answer.
-
-        Raises:
-            ForfeitError: the move is not legal; the engine was killed.
-            ResignError: the engine resigned.
-        """
+        """Returns the move of an answer."""
         if answer.lower() == RESIGN:
             raise ResignError("resigned")
         try:

@@ -40,11 +40,7 @@ class HumanSession:
         self._game, self._read, self._write = game, read, write
 
     def choose(self, state: State, moves: Sequence[int]) -> MoveDecision:
-        """Prints the position and asks until the answer is a legal move.
-
-        Raises:
-            ForfeitError: the input ended, or the answer is `resign`.
-        """
+        """Prints the position and asks until the answer is a legal move."""
         last_action = moves[-1] if moves else None
         self._write("\n" + self._game.to_text(state, last_action))
         while True:

@@ -31,11 +31,7 @@ class PerfectPlayer:
         self._solver = self._bitbully.BitBully()
 
     def start_session(self, game: Game, seed: int) -> "_PerfectSession":
-        """Starts a session for a game of Connect Four.
-
-        Raises:
-            ValueError: the game is not Connect Four.
-        """
+        """Starts a session for a game of Connect Four."""
         check_game(game)
         return _PerfectSession(self._bitbully, self._solver, game, seed)
 
@@ -74,11 +70,7 @@ def perfect_player(game: Game) -> PerfectPlayer | None:
 
 
 def check_game(game: Game) -> None:
-    """Checks that the game is Connect Four.
-
-    Raises:
-        ValueError: it is not.
-    """
+    """Checks that the game is Connect Four."""
     if not isinstance(game, ConnectFour):
         raise ValueError(
             f"the player 'perfect' plays connect_four only, not {game}; minimax plays "

@@ -31,29 +31,17 @@ class PlayerSpec:
     parts: Parts | None = None
 
     def int_setting(self, name: str, low: int, high: int, default: int) -> int:
-        """Returns an int setting.
-
-        Raises:
-            ValueError: the value is not an int or is out of range.
-        """
+        """Returns an int setting."""
         return self._parse_int(name, self.settings.get(name, str(default)), low, high)
 
     def int_argument(self, name: str, low: int, high: int) -> int:
-        """Returns the argument as an int; `name` is its name in messages.
-
-        Raises:
-            ValueError: the argument is not an int or is out of range.
-        """
+        """Returns the argument as an int; `name` is its name in messages."""
         return self._parse_int(name, self.argument, low, high)
 
     def float_setting(
         self, name: str, low: float, high: float, default: float
     ) -> float:
-        """Returns a float setting.
-
-        Raises:
-            ValueError: the value is not a number or is out of range.
-        """
+        """Returns a float setting."""
         text = self.settings.get(name, str(default))
         try:
             value = float(text)
@@ -67,11 +55,7 @@ class PlayerSpec:
         return value
 
     def choice_setting(self, name: str, allowed: tuple[str, ...], default: str) -> str:
-        """Returns a setting that is one of the allowed words.
-
-        Raises:
-            ValueError: the value is not allowed.
-        """
+        """Returns a setting that is one of the allowed words."""
         value = self.settings.get(name, default)
         if value not in allowed:
             raise ValueError(
@@ -81,11 +65,7 @@ class PlayerSpec:
         return value
 
     def bool_setting(self, name: str, default: bool) -> bool:
-        """Returns a setting that is `true` or `false`.
-
-        Raises:
-            ValueError: the value is neither.
-        """
+        """Returns a setting that is `true` or `false`."""
         return (
             self.choice_setting(name, ("true", "false"), str(default).lower()) == "true"
         )
@@ -109,9 +89,6 @@ def parse_settings(
         text: the whole player string, for messages.
         query: the part after the question mark.
         allowed: the settings of this player kind; None: any.
-
-    Raises:
-        ValueError: a name is unknown or repeated.
     """
     given = parse_qsl(query, keep_blank_values=True)
     settings = dict(given)
@@ -132,11 +109,7 @@ def parse_settings(
 
 
 def require_game(spec: PlayerSpec, game: Game | None) -> Game:
-    """Returns the game.
-
-    Raises:
-        ValueError: the game is None.
-    """
+    """Returns the game."""
     if game is None:
         raise ValueError(f"the player {quoted(spec.text)} requires a game")
     return game

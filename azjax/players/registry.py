@@ -118,11 +118,7 @@ def load(spec: str, game: Game | None = None, parts: Parts | None = None) -> Any
 def load_compiled(
     spec: str, game: Game | None = None, parts: Parts | None = None
 ) -> Player:
-    """Builds a player, as `load` does, that can be called in jitted functions.
-
-    Raises:
-        ValueError: as in `load`, or the player is external.
-    """
+    """Builds a player, as `load` does, that can be called in jitted functions."""
     player = load(spec, game, parts)
     if isinstance(player, ExternalPlayer):
         raise ValueError(f"the player {quoted(spec)} cannot be compiled")

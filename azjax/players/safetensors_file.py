@@ -137,12 +137,7 @@ def _reading(source: Source) -> Iterator[None]:
 
 
 def _check_sizes(path: Path) -> None:
-    """Checks the size of a file and of its header, which the library reads at once.
-
-    Raises:
-        OSError: the file is too large.
-        ValueError: the header is too large or longer than the file.
-    """
+    """Checks the size of a file and of its header, which the library reads at once."""
     with open_regular(path, MAX_FILE_BYTES) as file:
         length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
         rest = file.seek(0, os.SEEK_END) - _LENGTH_BYTES
@@ -156,12 +151,7 @@ def _check_sizes(path: Path) -> None:
 def _read_arrays(
     file: Any, expected: Mapping[str, tuple[int, ...]]
 ) -> dict[str, np.ndarray]:
-    """Reads the arrays of a file opened by the library.
-
-    Raises:
-        MismatchError: their names, shapes or dtypes are not those expected.
-        ValueError: some values are not finite.
-    """
+    """Reads the arrays of a file opened by the library."""
     names = file.keys()
     slices = {name: file.get_slice(name) for name in names}
     for name in sorted(expected.keys() | slices.keys()):

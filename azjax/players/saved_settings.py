@@ -47,9 +47,6 @@ def read_settings(config: Any, source: Source) -> SavedSettings:
     Args:
         config: JSON values, which are migrated to the current version.
         source: of the player, for messages.
-
-    Raises:
-        ValueError: the settings are invalid, of an unknown version or of another kind.
     """
     check_kind(source, config, None)
     with reading_settings(source):
@@ -95,11 +92,7 @@ def first_network(
 
 
 def check_kind(source: Source, config: Any, kind: str | None) -> None:
-    """Checks the kind of a player; None is AlphaZero.
-
-    Raises:
-        ValueError: the player is of another kind.
-    """
+    """Checks the kind of a player; None is AlphaZero."""
     found = config.get("kind") if isinstance(config, dict) else None
     if found != kind:
         texts = "network:RUN or alphazero:RUN"

@@ -236,10 +236,6 @@ def read_variables(directory: Directory, shapes: V, *, most: int | None = None) 
 
     Returns:
         A pytree like `shapes`, float32.
-
-    Raises:
-        ValueError: the weights are missing, damaged or too large, or their names or
-            shapes differ.
     """
     expected = {name: leaf.shape for name, leaf in named_leaves(shapes).items()}
     num_bytes = 4 * sum(math.prod(shape) for shape in expected.values())
@@ -251,11 +247,7 @@ def read_variables(directory: Directory, shapes: V, *, most: int | None = None) 
 
 
 def check_weight_bytes(num_bytes: int, source: Source, most: int) -> None:
-    """Checks the size of a network.
-
-    Raises:
-        ValueError: it has more than `most` bytes.
-    """
+    """Checks the size of a network."""
     if num_bytes > most:
         raise ValueError(
             f"the network described in {source} takes {num_bytes} bytes; at most "

@@ -60,10 +60,6 @@ class UciPlayer(EnginePlayer["_Engine"]):
             movetime: duration of a search (ms).
             move_seconds: time limit for the answer, in addition to `movetime`.
             start_seconds: time limit for starting.
-
-        Raises:
-            ValueError: there is no such program, the system cannot run it, or a limit
-                or an option is not allowed.
         """
         super().__init__(f"uci:{command}", command, move_seconds, start_seconds)
         limits = {"nodes": nodes, "depth": depth, "movetime": movetime}
@@ -86,12 +82,7 @@ class UciPlayer(EnginePlayer["_Engine"]):
             self.num_threads = int(threads["threads"])
 
     def start_session(self, game: Game, seed: int) -> PlayerSession:
-        """Starts a session for a new game of chess; see `EnginePlayer.start_session`.
-
-        Raises:
-            ForfeitError: the engine does not start.
-            ValueError: the game is not chess, or the engine does not have the options.
-        """
+        """Starts a session for a new game of chess; see `EnginePlayer.start_session`."""
         check_is_chess(game)
         return super().start_session(game, seed)
 
@@ -107,11 +98,7 @@ class UciPlayer(EnginePlayer["_Engine"]):
 
 
 def check_is_chess(game: Game) -> Chess:
-    """Returns the game.
-
-    Raises:
-        ValueError: it is not chess.
-    """
+    """Returns the game."""
     if not isinstance(game, Chess):
         raise ValueError(f"UCI is a protocol for chess only: {game}")
     return game
@@ -162,11 +149,7 @@ class _Engine:
     def _setoptions(
         self, declared: Mapping[str, UciOption], options: Mapping[str, str]
     ) -> list[str]:
-        """Returns the commands that set the options.
-
-        Raises:
-            ValueError: the engine has no such option, or refuses the value.
-        """
+        """Returns the commands that set the options."""
         name = self.process.name
         values = {key.lower(): value for key, value in options.items()}
         if "threads" in declared:

@@ -68,11 +68,7 @@ def read_weights(
 
 
 def _check_directory(file: BinaryIO, most: int) -> None:
-    """Checks the size of the archive's list of members, all of which `zipfile` reads.
-
-    Raises:
-        ValueError: the list has more than `most` bytes, or there is none.
-    """
+    """Checks the size of the archive's list of members, all of which `zipfile` reads."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - _LOCATOR_BYTES - _END.size))
     tail = file.read(_LOCATOR_BYTES + _END.size)
@@ -140,10 +136,6 @@ def _read(archive: zipfile.ZipFile, name: str, member: _Member) -> np.ndarray:
 
 
 def check_finite(name: str, values: np.ndarray) -> None:
-    """Checks the values of an array.
-
-    Raises:
-        ValueError: some are not finite.
-    """
+    """Checks the values of an array."""
     if not np.isfinite(values).all():
         raise ValueError(f"{name} has values that are not finite")

@@ -60,9 +60,6 @@ def search(
         use_solver: whether to back up proven wins, draws and losses, and to return a
             `ProvenTree`; see `score_bounds` for the games it is valid for.
         search_slice: the part of a longer search that this call makes; default: all.
-
-    Raises:
-        ValueError: a number is out of range, or `tree` has other shapes.
     """
     num_nodes = _num_nodes(root, num_simulations, max_depth, tree)
     nodes = _initial_nodes(root, num_nodes, num_simulations, tree, use_solver)

@@ -169,9 +169,6 @@ def to_pettingzoo(game: Game, render_mode: str | None = None) -> AECEnv:
     Args:
         game: what is played.
         render_mode: `ansi` or None.
-
-    Raises:
-        ValueError: the argument is not a game, or the render mode is unknown.
     """
     return wrappers.OrderEnforcingWrapper(PettingZooEnv(game, render_mode))
 

@@ -189,9 +189,6 @@ def to_pgx(game: Game, id: str | None = None) -> PgxEnv:
         game: what is played.
         id: the environment's name, that of the game by default. `pgx.api_test` accepts
             no other names than pgx's, for example `go_9x9`.
-
-    Raises:
-        ValueError: the argument is not a game.
     """
     if not isinstance(game, Game):
         raise ValueError(

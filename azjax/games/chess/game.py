@@ -248,12 +248,7 @@ class Chess(Game[State]):
         return notation.move_text(action, player, pawns if player == 0 else pawns[::-1])
 
     def text_to_action(self, state: State, text: str) -> int:
-        """Reads a legal move, as in `e2e4`, `e7e8q` (or `e7e8`), `Nf3`, `exd5`, `O-O`.
-
-        Raises:
-            ValueError: the text is no move, or one that is not legal here, or may mean
-                several; the message says which, and names legal moves.
-        """
+        """Reads a legal move, as in `e2e4`, `e7e8q` (or `e7e8`), `Nf3`, `exd5`, `O-O`."""
         text = text.strip()
         if state.terminated:
             raise ValueError(f"{text!r} cannot be played: the game is over")

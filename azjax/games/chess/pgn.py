@@ -326,11 +326,7 @@ def _game_of(
 
 
 def _value(number: int, move: str, comment: str) -> float | None:
-    """Returns the expected result for White of the first evaluation after a move.
-
-    Raises:
-        ValueError: an evaluation cannot be read.
-    """
+    """Returns the expected result for White of the first evaluation after a move."""
     scores = []
     for text in _EVALUATION.finditer(comment):
         found = _MATE_OR_PAWNS.fullmatch("".join(text[1].split()))

@@ -133,11 +133,7 @@ class Go(Game[State]):
 
     def handicap_points(self, num_stones: int) -> list[str]:
         """Returns the points of a fixed handicap (Farnebäck 2002, "Specification of the
-        Go Text Protocol", section 4.1.1) in the notation of the game.
-
-        Raises:
-            ValueError: the number of stones is not allowed.
-        """
+        Go Text Protocol", section 4.1.1) in the notation of the game."""
         if not 2 <= num_stones <= self.max_handicap:
             raise ValueError(
                 f"a handicap on {self.size} lines has 2 to {self.max_handicap} stones: "

@@ -133,11 +133,7 @@ def read_sgf(text: str) -> Iterator[GameText | ValueError]:
 
 def _main_lines(text: str) -> Iterator[list[Node] | ValueError]:
     """Yields the main line of each game, or what is wrong with it; then the next game
-    is one that begins with FF, GM, SZ or CA.
-
-    Raises:
-        ValueError: there is no game.
-    """
+    is one that begins with FF, GM, SZ or CA."""
     begin = _GAME.search(text)
     if begin is None:
         raise ValueError("it has no game of SGF, which begins with `(;`")
@@ -171,11 +167,7 @@ def _main_lines(text: str) -> Iterator[list[Node] | ValueError]:
 
 
 def _game_of(nodes: Sequence[Node], place: str) -> GameText:
-    """Returns a game as text.
-
-    Raises:
-        ValueError: it cannot be read.
-    """
+    """Returns a game as text."""
     root = nodes[0]
     kind, size = _text(root, "GM", "1"), _text(root, "SZ", "19")
     if kind != "1":
@@ -225,11 +217,7 @@ def _in_turn(
     colors: Sequence[str], points: Sequence[str], handicap: int, opening: int
 ) -> tuple[list[str], int]:
     """Returns the moves with White's passes between the first `handicap` of Black's,
-    and how many of them are the first `opening` moves.
-
-    Raises:
-        ValueError: a move is out of turn.
-    """
+    and how many of them are the first `opening` moves."""
     moves: list[str] = []
     opening_moves = 0
     for number, (color, point) in enumerate(zip(colors, points, strict=True), 1):
@@ -244,11 +232,7 @@ def _in_turn(
 
 
 def _text(node: Node, name: str, default: str = "") -> str:
-    """Returns the text of a property that has one value.
-
-    Raises:
-        ValueError: it has several.
-    """
+    """Returns the text of a property that has one value."""
     values = node.get(name, [default])
     if len(values) > 1:
         raise _unreadable(name, *values[:2])

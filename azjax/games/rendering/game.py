@@ -56,9 +56,6 @@ def game_to_text(
         state: one position.
         last_action: the move that led to it, or None.
         indent: shift of each row to the right, as in `board_to_text`.
-
-    Raises:
-        ValueError: `state` is a batch.
     """
     return board_to_text(
         _one_board(game, state),
@@ -76,11 +73,7 @@ def game_to_svg(
     last_action: int | None,
     policies: Mapping[str, np.ndarray] | None,
 ) -> str:
-    """Draws one position as an SVG document; the arguments are those of `Game.to_svg`.
-
-    Raises:
-        ValueError: `state` is a batch, or a policy does not have A entries.
-    """
+    """Draws one position as an SVG document; the arguments are those of `Game.to_svg`."""
     arrays = {name: np.asarray(policy) for name, policy in (policies or {}).items()}
     for name, policy in arrays.items():
         if policy.shape != (game.num_actions,):
@@ -143,11 +136,7 @@ def policies_of_moves(
 
 
 def _one_board(game: "Game", state: Any) -> np.ndarray:
-    """Returns `[H, W]` int8, the board of one position.
-
-    Raises:
-        ValueError: `state` is a batch.
-    """
+    """Returns `[H, W]` int8, the board of one position."""
     shape = list(np.shape(state.terminated))
     if shape:
         raise ValueError(

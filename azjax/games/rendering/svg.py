@@ -80,9 +80,6 @@ def board_to_svg(
         row_labels: H labels from the top row down, or none.
         winning: the cells that won the game, marked as well.
         policies: probabilities of the next move.
-
-    Raises:
-        ValueError: a policy has another shape.
     """
     columns, cells, arrows = _by_kind(policies or {}, board.shape)
     pieces = [
