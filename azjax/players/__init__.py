@@ -1,18 +1,21 @@
 """Players: everything that can choose a move."""
 
-from azjax.players.alphazero import AlphaZeroPlayer
+from azjax.players.alphazero import AlphaZeroPlayer, NetworkPlayer
 from azjax.players.analysis import Analysis, Branches
-from azjax.players.core import Choice, Player, choose, choose_with_carry, init_carry
-from azjax.players.greedy import GreedyPlayer
+from azjax.players.core import (
+    Choice,
+    Player,
+    RandomPlayer,
+    choose,
+    choose_with_carry,
+    init_carry,
+)
 from azjax.players.gtp import GtpPlayer
 from azjax.players.human import HumanPlayer
+from azjax.players.lookahead import GreedyPlayer, MinimaxPlayer
 from azjax.players.mcts import MCTSPlayer
-from azjax.players.minimax import MinimaxPlayer
-from azjax.players.network import NetworkPlayer
 from azjax.players.perfect import PerfectPlayer
 from azjax.players.q_learning import QPlayer
-from azjax.players.q_serialization import TrainedQ, load_q_player, save_q_player
-from azjax.players.random import RandomPlayer
 from azjax.players.registry import (
     DEFAULT_SIMULATIONS,
     MAX_SIMULATIONS,
@@ -23,8 +26,11 @@ from azjax.players.registry import (
 from azjax.players.saved_settings import MissingPartsError, first_network
 from azjax.players.serialization import (
     TrainedPlayer,
+    TrainedQ,
     load_player,
+    load_q_player,
     save_player,
+    save_q_player,
     shipped_players,
 )
 from azjax.players.session import (

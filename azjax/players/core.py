@@ -1,13 +1,15 @@
-"""The player interface: chooses moves for a batch of positions."""
+"""The player interface, which chooses moves for a batch of positions, and its simplest
+player."""
 
-from typing import Any, NamedTuple, Protocol
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
+from flax import struct
 from jax.sharding import Mesh
 
 from azjax.devices import spread
-from azjax.games import State, random_action
+from azjax.games import Game, State, random_action
 from azjax.search.keys import draw
 
 
@@ -62,6 +64,20 @@ def choose_uniformly(rng_key: jax.Array, mask: jax.Array, value: jax.Array) -> C
     """Chooses one of the actions in `mask` (`[B, A]` bool), each with the same
     probability; the key is consumed."""
     return Choice(draw(random_action, rng_key, mask), uniform(mask), value)
+
+
+@struct.dataclass
+class RandomPlayer:
+    """Chooses every legal move with the same probability."""
+
+    draws_in_parts: ClassVar[bool] = True
+    game: Game = struct.field(pytree_node=False)
+
+    def choose(self, rng_key: jax.Array, states: State) -> Choice:
+        """Chooses a move in each of B positions; the key is consumed."""
+        legal = jax.vmap(self.game.legal_action_mask)(states)
+        value = jnp.zeros(len(legal), jnp.float32)
+        return choose_uniformly(rng_key, legal, value)
 
 
 def choose(

@@ -1,14 +1,24 @@
-"""One-move lookahead."""
+"""Players that look ahead without a search tree, one move or by alpha-beta."""
 
+import dataclasses
 from collections.abc import Callable
-from typing import Any
+from typing import Any, ClassVar
 
 import jax
 import jax.numpy as jnp
+from flax import struct
 
 from azjax.games import Game, State
+from azjax.players.core import Choice, choose_uniformly
 
 PORTION = 64  # moves evaluated at once
+_GREEDY_PORTION = 8  # moves, each with up to 64 replies
+MAX_DEPTH = 32  # moves
+
+# A win scores more than any heuristic value, and the sooner the more.
+_WIN_SCORE = 2.0
+_MOVE_PENALTY = 2.0**-10
+_EPSILON = 2.0**-20  # smaller than the difference between two scores
 
 
 def after_each_move(
@@ -64,3 +74,196 @@ def result_of_mover(game: Game, before: State, after: State) -> jax.Array:
     """Returns `[]` float32, the result in `after` for the player to move in `before`; 0
     if `after` is not terminated."""
     return game.rewards(after)[before.current_player]
+
+
+@struct.dataclass
+class GreedyPlayer:
+    """Plays a winning move, else a move with the fewest immediately winning replies.
+
+    Ties are broken at random. The value is 1 if the player wins at once, -1 if the
+    opponent can win at its next move, else 0.
+    """
+
+    draws_in_parts: ClassVar[bool] = True
+    game: Game = struct.field(pytree_node=False)
+
+    def choose(self, rng_key: jax.Array, states: State) -> Choice:
+        """Chooses a move in each of B positions; the key is consumed."""
+        dangers = jax.vmap(self._dangers)(states)
+        least = dangers.min(axis=-1)
+        best = dangers == least[:, None]
+        value = -jnp.sign(least).astype(jnp.float32)
+        return choose_uniformly(rng_key, best, value)
+
+    def _dangers(self, state: State) -> jax.Array:
+        """Returns `[A]` int32, the number of winning replies to each move; -1 for a
+        winning move, `A + 1` for a losing one, the largest int if illegal."""
+        game = self.game
+
+        def dangers(after):
+            result = result_of_mover(game, state, after)
+            reply_wins = after_each_move(
+                game, after, lambda end: result_of_mover(game, after, end) > 0, False
+            )
+            at_end = jnp.where(result < 0, game.num_actions + 1, -result)
+            at_end = at_end.astype(jnp.int32)
+            return jnp.where(after.terminated, at_end, reply_wins.sum())
+
+        illegal = jnp.iinfo(jnp.int32).max
+        return after_each_move(game, state, dangers, illegal, portion=_GREEDY_PORTION)
+
+
+@struct.dataclass
+class MinimaxPlayer:
+    """Searches `depth` moves ahead and evaluates leaves by the heuristic
+    `Game.evaluate`.
+
+    It prefers fast wins and late losses and breaks ties at random. The value is the
+    minimax value; 1, 0 or -1 if the search reaches the end of the game.
+    """
+
+    draws_in_parts: ClassVar[bool] = True
+    game: Game = struct.field(pytree_node=False)
+    depth: int = struct.field(pytree_node=False)
+
+    def choose(self, rng_key: jax.Array, states: State) -> Choice:
+        """Chooses a move in each of B positions; the key is consumed."""
+        scores = jax.vmap(self._scores)(states)
+        top = scores.max(axis=-1)
+        best = scores == top[:, None]
+        return choose_uniformly(rng_key, best, jnp.clip(top, -1.0, 1.0))
+
+    def _scores(self, state: State) -> jax.Array:
+        """Returns `[A]` scores: exact for the best moves, lower for all others."""
+        stack = _first_stack(self.game, state, self.depth)
+        stack = jax.lax.while_loop(
+            lambda stack: stack.level >= 0,
+            lambda stack: _step(self.game, stack, self.depth),
+            stack,
+        )
+        return stack.root_scores
+
+
+@struct.dataclass
+class _Stack:
+    """The path of the depth-first search, D levels.
+
+    Scores are from the point of view of the player to move at the level.
+
+    level: `[]` int32; current level; -1 at the end.
+    states: leaves `[D, ...]`.
+    move: `[D]` int32; the move being searched.
+    to_try: `[D, A]` float32; heuristic scores of the moves not searched yet, else -inf.
+    best: `[D]` float32; highest score so far.
+    beta: `[D]` float32; cut-off score, at which the opponent has a better move above.
+    root_scores: `[A]` float32; scores of the moves at level 0.
+    """
+
+    level: jax.Array
+    states: State
+    move: jax.Array
+    to_try: jax.Array
+    best: jax.Array
+    beta: jax.Array
+    root_scores: jax.Array
+
+
+def _first_stack(game: Game, state: State, depth: int) -> _Stack:
+    final, to_try = _expand(game, state, jnp.int32(0), depth)
+    minus_infinity = jnp.full(depth, -jnp.inf, jnp.float32)
+    return _Stack(
+        level=jnp.int32(0),
+        states=jax.tree.map(
+            lambda leaf: jnp.broadcast_to(leaf, (depth, *leaf.shape)), state
+        ),
+        move=jnp.zeros(depth, jnp.int32),
+        to_try=jnp.full((depth, game.num_actions), -jnp.inf, jnp.float32)
+        .at[0]
+        .set(to_try),
+        best=minus_infinity.at[0].set(final.max()),
+        # A loose bound at the root, because all best moves must be found.
+        beta=minus_infinity.at[0].set(_score_bound(0) + _EPSILON),
+        root_scores=final,
+    )
+
+
+def _step(game: Game, stack: _Stack, depth: int) -> _Stack:
+    """Backs up a finished position, or descends into the best move not searched yet."""
+    stack = _back_up(stack)
+    level = stack.level
+    move = stack.to_try[level].argmax().astype(jnp.int32)
+    here = jax.tree.map(lambda leaf: leaf[level], stack.states)
+    after = game.step(here, move)
+    final, to_try = _expand(game, after, level + 1, depth)
+    # Alpha of a level is minus the beta of the level above.
+    above = jnp.where(level > 0, -stack.beta[level - 1], -jnp.inf)
+    alpha = jnp.where(
+        level > 0, jnp.maximum(stack.best[level], above), stack.best[level] - _EPSILON
+    )
+    descends = ~_is_done(stack, level)
+    at = jnp.where(descends, level, depth)
+    below = jnp.where(descends, level + 1, depth)
+
+    def put(array, new):
+        return array.at[below].set(new, mode="drop")
+
+    return dataclasses.replace(
+        stack,
+        level=jnp.where(descends, level + 1, level),
+        states=jax.tree.map(put, stack.states, after),
+        move=stack.move.at[at].set(move, mode="drop"),
+        to_try=put(stack.to_try.at[at, move].set(-jnp.inf, mode="drop"), to_try),
+        best=put(stack.best, final.max()),
+        beta=put(stack.beta, jnp.minimum(-alpha, _score_bound(level + 1))),
+    )
+
+
+def _back_up(stack: _Stack) -> _Stack:
+    """Backs up the score of a finished position to the level above."""
+    level = stack.level
+    is_done = _is_done(stack, level)
+    score = -stack.best[level]
+    above = jnp.where(is_done & (level > 0), level - 1, stack.best.size)
+    at_root = jnp.where(is_done & (level == 1), stack.move[0], stack.root_scores.size)
+    return dataclasses.replace(
+        stack,
+        level=jnp.where(is_done, level - 1, level),
+        best=stack.best.at[above].max(score, mode="drop"),
+        root_scores=stack.root_scores.at[at_root].set(score, mode="drop"),
+    )
+
+
+def _is_done(stack: _Stack, level: jax.Array) -> jax.Array:
+    is_searched = stack.to_try[level].max() == -jnp.inf
+    return is_searched | (stack.best[level] >= stack.beta[level]) | (level < 0)
+
+
+def _expand(
+    game: Game, state: State, level: jax.Array, depth: int
+) -> tuple[jax.Array, jax.Array]:
+    """Evaluates all moves of one position.
+
+    Returns:
+        `[A]` scores of the moves that end the game or reach the depth, and `[A]`
+        heuristic scores of the other moves; -inf elsewhere.
+    """
+
+    def evaluate(after):
+        result = result_of_mover(game, state, after) * _result_score(level + 1)
+        guess = -jnp.clip(game.evaluate(after), -1.0, 1.0)
+        return jnp.where(after.terminated, result, guess), after.terminated
+
+    scores, is_over = after_each_move(game, state, evaluate, (-jnp.inf, False))
+    is_final = is_over | (level == depth - 1)
+    return jnp.where(is_final, scores, -jnp.inf), jnp.where(is_final, -jnp.inf, scores)
+
+
+def _result_score(num_moves: int | jax.Array) -> jax.Array:
+    """Returns the score of a win `num_moves` moves from the root."""
+    return _WIN_SCORE - _MOVE_PENALTY * jnp.float32(num_moves)
+
+
+def _score_bound(level: int | jax.Array) -> jax.Array:
+    """Returns the highest score of a move that must be searched at a level: its mover
+    can win at its next turn at the earliest."""
+    return _result_score(level + 3)

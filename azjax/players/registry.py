@@ -4,26 +4,26 @@ import dataclasses
 import logging
 import os
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from azjax.checks import quoted
 from azjax.games import Game
 from azjax.networks import Parts
-from azjax.players.core import Player
-from azjax.players.greedy import GreedyPlayer
+from azjax.players.alphazero import NetworkPlayer
+from azjax.players.core import Player, RandomPlayer
 from azjax.players.gtp import GtpPlayer
 from azjax.players.human import HumanPlayer
+from azjax.players.lookahead import MAX_DEPTH, GreedyPlayer, MinimaxPlayer
 from azjax.players.mcts import MCTSPlayer
-from azjax.players.minimax import MAX_DEPTH, MinimaxPlayer
-from azjax.players.network import NetworkPlayer
 from azjax.players.perfect import PerfectPlayer, check_game
 from azjax.players.player_spec import PlayerSpec, parse_settings, require_game
-from azjax.players.q_serialization import load_q_player
-from azjax.players.random import RandomPlayer
 from azjax.players.serialization import (
     PRETRAINED,
+    Q_LEARNING,
     TrainedPlayer,
     load_player,
+    load_q_player,
     pretrained_directory,
 )
 from azjax.players.session import AnyPlayer, ExternalPlayer
@@ -36,6 +36,8 @@ _log = logging.getLogger(__name__)
 DEFAULT_SIMULATIONS = 64
 MAX_SIMULATIONS = 100_000
 MAX_TEMPERATURE = 100.0
+MAX_WEIGHT_BYTES = 2**29  # as float32, of an untrusted player
+LEARNED_KINDS = ("alphazero", "network", Q_LEARNING)
 
 # Settings of the search in a player spec; numbers by their lower bounds.
 _BOOL_SETTINGS = ("use_solver", "rescale_values")
@@ -207,7 +209,7 @@ PLAYER_KINDS = {
             *_FLOAT_SETTINGS,
         ),
     ),
-    "q_learning": PlayerKind("q_learning:RUN", _q_learning, ("epsilon",)),
+    Q_LEARNING: PlayerKind("q_learning:RUN", _q_learning, ("epsilon",)),
     "perfect": PlayerKind("perfect", _perfect),
     "human": PlayerKind("human", lambda spec, game: HumanPlayer()),
     "gtp": PlayerKind(
@@ -250,6 +252,43 @@ def load_run(
         trained = load_player(source, parts)
     _check_is_for(source, trained.game, game)
     return trained
+
+
+def load_learned(
+    kind: str, directory: Path, game: Game, parts: Parts | None = None
+) -> Player:
+    """Builds a player from a run directory, with the settings of the run.
+
+    Unlike `load`, this parses no player string: kinds and directories may come from
+    untrusted files. Networks of more than `MAX_WEIGHT_BYTES` are refused.
+
+    Args:
+        kind: kind of player, one of `LEARNED_KINDS`.
+        directory: a run directory or a player directory.
+        game: the expected game.
+        parts: the user's own modules, traceable by JAX, for a run whose network was
+            made with them.
+
+    Raises:
+        MissingPartsError: `parts` are required.
+        ValueError: the kind is unknown, or the player is missing, damaged, too large or
+            for another game.
+    """
+    if kind not in LEARNED_KINDS:
+        known = ", ".join(LEARNED_KINDS)
+        raise ValueError(f"kind must be one of {known}: {quoted(kind)}")
+    if kind == Q_LEARNING:
+        player = load_q_player(directory, most=MAX_WEIGHT_BYTES).player()
+    else:
+        trained = load_player(directory, parts, most=MAX_WEIGHT_BYTES)
+        player = trained.player(DEFAULT_SIMULATIONS)
+        if kind == "network":
+            player = NetworkPlayer(trained.game, trained.network, trained.variables)
+    if player.game != game:
+        raise ValueError(
+            f"the player in {directory} is for {player.game}, not for {game}"
+        )
+    return player
 
 
 def _check_is_for(

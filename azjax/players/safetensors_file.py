@@ -19,7 +19,7 @@ import numpy as np
 
 from azjax.checks import printable
 from azjax.networks import Variables
-from azjax.players.learned import MAX_WEIGHT_BYTES
+from azjax.players.registry import MAX_WEIGHT_BYTES
 from azjax.players.saved_settings import MAX_MESSAGE, MissingPartsError, Source
 from azjax.players.serialization import (
     MAX_CONFIG_BYTES,

@@ -17,18 +17,30 @@ import numpy as np
 
 from azjax import games
 from azjax.checks import printable
-from azjax.networks import Network, NetworkConfig, Parts, Variables
+from azjax.networks import (
+    Network,
+    NetworkConfig,
+    Parts,
+    QNetwork,
+    QNetworkConfig,
+    QParams,
+    Variables,
+    init_q_network,
+)
 from azjax.players.alphazero import AlphaZeroPlayer
+from azjax.players.q_learning import QPlayer
 from azjax.players.saved_settings import (
     MAX_MESSAGE,
     MissingPartsError,
     Source,
+    check_kind,
     first_network,
     read_settings,
     reading_settings,
+    shapes_of,
     traced_network,
 )
-from azjax.players.schema import VERSION
+from azjax.players.schema import VERSION, migrate
 from azjax.players.weights import MismatchError, read_weights
 from azjax.remote import (
     Directory,
@@ -44,6 +56,7 @@ from azjax.search import SearchConfig
 CONFIG_FILE = "config.json"
 WEIGHTS_FILE = "weights.npz"
 PRETRAINED = "pretrained"
+Q_LEARNING = "q_learning"  # kind of a player
 
 MAX_CONFIG_BYTES = 2**20
 LARGEST_WEIGHT_BYTES = 2**31  # as float32
@@ -198,6 +211,80 @@ def player_of(
         seed=settings.seed,
         has_own_parts=settings.has_own_parts,
     )
+
+
+@dataclasses.dataclass(frozen=True)
+class TrainedQ:
+    """Learned action values with their game.
+
+    network, params: the network and its parameters.
+    config: configuration of the network.
+    """
+
+    game: games.Game
+    network: QNetwork = dataclasses.field(repr=False)
+    params: QParams = dataclasses.field(repr=False)
+    config: QNetworkConfig
+
+    def player(self, epsilon: float = 0.0) -> QPlayer:
+        """Returns a player that follows the action values; `epsilon` is the probability
+        of a random move."""
+        return QPlayer(self.game, self.network, self.params, epsilon)
+
+
+def save_q_player(directory: Path, trained: TrainedQ) -> None:
+    """Writes a player; each file is replaced atomically.
+
+    Args:
+        directory: created if missing.
+        trained: the player.
+    """
+    config = {
+        "format": VERSION,
+        "kind": Q_LEARNING,
+        "game": trained.game.name,
+        "options": trained.game.options,
+        "network": {
+            "form": trained.config.form,
+            "hidden": trained.config.layers,
+            "separate": trained.config.separate,
+        },
+    }
+    write_files(directory, config, trained.params, dtype="float32")
+
+
+def load_q_player(
+    directory: str | os.PathLike[str], *, most: int | None = None
+) -> TrainedQ:
+    """Loads a player that `save_q_player` wrote.
+
+    Args:
+        directory: a player directory or a run directory; a URL names one in an object
+            store.
+        most: maximum bytes of the weights as float32; None:
+            `LARGEST_WEIGHT_BYTES`.
+
+    Raises:
+        ValueError: the player is missing, damaged, too large, of an unknown version or
+            not from Q-learning.
+    """
+    directory, config = read_config(directory)
+    check_kind(directory, config, Q_LEARNING)
+    with reading_settings(directory):
+        config = migrate(config)
+        game = games.make(config["game"], **config["options"])
+        network_config = QNetworkConfig(
+            form=config["network"]["form"],
+            hidden=tuple(config["network"]["hidden"]),
+            separate=config["network"]["separate"],
+        )
+    network, shapes = shapes_of(
+        lambda rng_key: init_q_network(
+            rng_key, game.observation_shape, game.num_actions, network_config
+        )
+    )
+    params = read_variables(directory, shapes, most=most)
+    return TrainedQ(game, network, params, network_config)
 
 
 def read_config(directory: str | os.PathLike[str]) -> tuple[Directory, Any]:

@@ -15,8 +15,13 @@ from azjax.players.engine_player import (
 )
 from azjax.players.engine_process import MAX_ANSWER, MAX_NAME, EngineProcess, shown
 from azjax.players.session import MoveDecision, PlayerSession
-from azjax.players.uci_notation import read_move, score_value
-from azjax.players.uci_options import UciOption, parse_option, setoption
+from azjax.players.uci_notation import (
+    UciOption,
+    parse_option,
+    read_move,
+    score_value,
+    setoption,
+)
 from azjax.suggestions import did_you_mean
 
 HELLO_SECONDS = 30.0  # for the answer to `uci`, which engines give before they load
@@ -82,7 +87,7 @@ class UciPlayer(EnginePlayer["_Engine"]):
             self.num_threads = int(threads["threads"])
 
     def start_session(self, game: Game, seed: int) -> PlayerSession:
-        """Starts a session for a new game of chess; see `EnginePlayer.start_session`."""
+        """Starts a session for a game of chess; see `EnginePlayer.start_session`."""
         check_is_chess(game)
         return super().start_session(game, seed)
 

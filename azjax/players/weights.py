@@ -68,7 +68,7 @@ def read_weights(
 
 
 def _check_directory(file: BinaryIO, most: int) -> None:
-    """Checks the size of the archive's list of members, all of which `zipfile` reads."""
+    """Checks the size of the list of members, all of which `zipfile` reads."""
     size = file.seek(0, os.SEEK_END)
     file.seek(max(0, size - _LOCATOR_BYTES - _END.size))
     tail = file.read(_LOCATOR_BYTES + _END.size)

@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from azjax.checks import check_number
 from azjax.networks import Parts
 from azjax.players import Player, load_run
-from azjax.players.q_serialization import load_q_player
+from azjax.players.serialization import load_q_player
 from azjax.remote import Directory, as_directory, resolved
 from azjax.training.config import TrainConfig
 from azjax.training.host_loop import PLAYER

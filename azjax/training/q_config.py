@@ -7,7 +7,7 @@ from typing import Any, Literal
 from azjax import games
 from azjax.checks import check_choice, check_int, check_number, check_seed
 from azjax.networks import QNetworkConfig
-from azjax.players.q_serialization import KIND
+from azjax.players.serialization import Q_LEARNING
 from azjax.remote import Directory, as_run_directory
 from azjax.training.run_config import (
     BaseEvaluationConfig,
@@ -173,7 +173,7 @@ class QConfig:
 
     def to_json(self) -> dict[str, Any]:
         """Returns the settings as JSON values."""
-        return {"kind": KIND, **dataclasses.asdict(self)}
+        return {"kind": Q_LEARNING, **dataclasses.asdict(self)}
 
 
 def _check_game(game: games.Game, form: str) -> None:

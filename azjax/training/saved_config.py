@@ -7,8 +7,8 @@ import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
-from azjax.players.q_serialization import KIND
 from azjax.players.registry import starts_program
+from azjax.players.serialization import Q_LEARNING
 from azjax.records import record_from_json
 from azjax.remote import Directory, as_directory, store_errors
 from azjax.training.config import TrainConfig
@@ -46,15 +46,15 @@ def load_q_config(
 ) -> QConfig:
     """Returns the settings with which a run of Q-learning continues; see
     `load_config`."""
-    return _load(QConfig, KIND, as_directory(directory), programs=programs)
+    return _load(QConfig, Q_LEARNING, as_directory(directory), programs=programs)
 
 
 def load_any_config(directory: str | os.PathLike[str]) -> TrainConfig | QConfig:
     """Returns the settings of a run of either algorithm, to be read; see
     `load_config`."""
     directory = as_directory(directory)
-    if _content(directory).get("kind") == KIND:
-        return _load(QConfig, KIND, directory, programs=True)
+    if _content(directory).get("kind") == Q_LEARNING:
+        return _load(QConfig, Q_LEARNING, directory, programs=True)
     return _load(TrainConfig, None, directory, programs=True)
 
 

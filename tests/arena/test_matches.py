@@ -8,8 +8,8 @@ from flax import struct
 
 from azjax import arena, games
 from azjax.games.host import first_state, next_state, rewards
+from azjax.players import RandomPlayer
 from azjax.players.core import Choice
-from azjax.players.random import RandomPlayer
 
 CONNECT_FOUR = games.make("connect_four")
 TIC_TAC_TOE = games.make("tic_tac_toe")

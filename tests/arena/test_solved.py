@@ -13,8 +13,8 @@ from azjax import arena, games
 from azjax.arena import solved
 from azjax.games.connect_four import ConnectFour
 from azjax.games.tic_tac_toe import TicTacToe
+from azjax.players import RandomPlayer
 from azjax.players.core import Choice
-from azjax.players.random import RandomPlayer
 
 GAME = games.make("tic_tac_toe")
 HEADER = "moves,q0,q1,q2,q3,q4,q5,q6,q7,q8"

@@ -24,16 +24,21 @@ from azjax.players import (
 from azjax.players.batches import NUM_PARTS, BatchLayout, Division, batch_layout
 
 GAME = games.make("tic_tac_toe")
-NETWORK = untrained(GAME, NetworkConfig(DenseTrunkConfig(width=16, num_blocks=1)))
-STATES = arena.suite(GAME, jax.random.key(1), 16, 2).states
-KEYS = jax.random.split(jax.random.key(0), 4)
 PROGRAM = Path(__file__).with_name("four_devices.py")
 
 
-def states_of(parts):
-    """Returns the positions of some of four parts."""
-    rows = (4 * np.array(parts)[:, None] + np.arange(4)).ravel()
-    return jax.tree.map(lambda leaf: np.asarray(leaf)[rows], STATES)
+@pytest.fixture(scope="module")
+def actions():
+    """Returns the actions that a player chooses in some of four parts."""
+    positions = arena.suite(GAME, jax.random.key(1), 16, 2).states
+    keys = jax.random.split(jax.random.key(0), 4)
+
+    def actions(player, parts):
+        rows = np.arange(16).reshape(4, 4)[parts].ravel()
+        states = jax.tree.map(lambda leaf: np.asarray(leaf)[rows], positions)
+        return np.asarray(choose(player, keys[np.array(parts)], states).action)
+
+    return actions
 
 
 @pytest.fixture(scope="module")
@@ -67,17 +72,17 @@ def test_four_devices_choose_the_moves_of_one_without_communication(found):
         GreedyPlayer(GAME),
         MinimaxPlayer(GAME, 2),
         MCTSPlayer(GAME, 3),
-        NetworkPlayer(GAME, *NETWORK, temperature=1.0),
+        NetworkPlayer,
     ],
-    ids=lambda player: type(player).__name__,
+    ids=str,
 )
-def test_the_draws_of_a_part_depend_on_its_key_alone(player):
+def test_the_draws_of_a_part_depend_on_its_key_alone(player, actions):
+    if player is NetworkPlayer:
+        config = NetworkConfig(DenseTrunkConfig(width=16, num_blocks=1))
+        player = NetworkPlayer(GAME, *untrained(GAME, config), temperature=1.0)
     # The parts 1 and 2 are at other places, among other parts.
-    found = [
-        np.asarray(choose(player, KEYS[np.array(parts)], states_of(parts)).action)
-        for parts in ([0, 1, 2], [1, 2, 3])
-    ]
-    np.testing.assert_array_equal(found[0][4:], found[1][:8])
+    first, second = (actions(player, parts) for parts in ([0, 1, 2], [1, 2, 3]))
+    np.testing.assert_array_equal(first[4:], second[:8])
 
 
 def test_one_key_draws_as_the_same_key_of_a_part():

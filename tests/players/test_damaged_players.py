@@ -13,7 +13,7 @@ import pytest
 import safetensors.numpy
 
 from azjax.players import load_player
-from azjax.players.learned import MAX_WEIGHT_BYTES
+from azjax.players.registry import MAX_WEIGHT_BYTES
 from azjax.players.safetensors_file import (
     MAX_HEADER_BYTES,
     load_player_file,

@@ -17,7 +17,7 @@ from azjax.players import (
     save_player,
     save_q_player,
 )
-from azjax.players.learned import load_learned
+from azjax.players.registry import load_learned
 
 
 @pytest.fixture
@@ -108,6 +108,6 @@ def test_a_q_network_above_the_limit_is_refused(tmp_path, monkeypatch):
         jax.random.key(0), game.observation_shape, game.num_actions, config
     )
     save_q_player(tmp_path / "player", TrainedQ(game, network, params, config))
-    monkeypatch.setattr("azjax.players.learned.MAX_WEIGHT_BYTES", 100)
+    monkeypatch.setattr("azjax.players.registry.MAX_WEIGHT_BYTES", 100)
     with pytest.raises(ValueError, match=r"takes \d+ bytes; at most 100 are loaded"):
         load_learned("q_learning", tmp_path, game)

@@ -19,13 +19,12 @@ from azjax.play.server.run_files import (
     read_inside,
     stat_inside,
 )
-from azjax.players.q_serialization import KIND
 from azjax.players.schema import migrate
-from azjax.players.serialization import WEIGHTS_FILE
+from azjax.players.serialization import Q_LEARNING, WEIGHTS_FILE
 from azjax.training.plots import PLOT_FILE
 from azjax.training.run_directory import CONFIG_FILE
 
-KINDS = (None, KIND)
+KINDS = (None, Q_LEARNING)
 MAX_LENGTH = 1e12  # of a run (minutes or iterations)
 MAX_CONFIG_BYTES = 2**20
 MAX_PLOT_BYTES = 2**22

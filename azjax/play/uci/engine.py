@@ -23,7 +23,7 @@ from azjax.play.uci.position import PositionReader, read_generously
 from azjax.play.uci.report import Progress, info_lines, variations
 from azjax.play.uci.searcher import Clock, Limits, Searcher, parse_go, search_moves
 from azjax.players import AlphaZeroPlayer, Player
-from azjax.players.uci_options import UciOption, setoption
+from azjax.players.uci_notation import UciOption, setoption
 
 MAX_VARIATIONS = 64
 # Reading it runs all programs that read a position.
