@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax.checks import quoted
 from azjax.games import rendering
 from azjax.games.game_record import JSON_LINES, RecordFormat
 from azjax.games.symmetry import Symmetry, identity
@@ -219,11 +220,15 @@ class Game(abc.ABC, Generic[S]):
             if name.lower() == wanted:
                 return action
         if not texts:
-            raise ValueError(f"{text.strip()!r} cannot be played: the game is over")
+            raise ValueError(
+                f"{quoted(text.strip())} cannot be played: the game is over"
+            )
         every = (self.action_to_text(state, a) for a in range(self.num_actions))
         known = any(name.lower() == wanted for name in every)
         what = "is not legal here" if known else f"is no action of {self!r}"
-        raise ValueError(f"{text.strip()!r} {what}; legal: {_enumerate(list(texts))}")
+        raise ValueError(
+            f"{quoted(text.strip())} {what}; legal: {_enumerate(list(texts))}"
+        )
 
     def action_cells(self, state: S, action: int) -> tuple[rendering.Cell, ...]:
         """Returns the (row, column) of the cells that a user clicks, in this order, to

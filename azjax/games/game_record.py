@@ -4,7 +4,7 @@ import json
 from collections.abc import Callable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from azjax.checks import check_int, check_number
+from azjax.checks import check_int, check_number, quoted
 
 if TYPE_CHECKING:
     from azjax.games.core import Game
@@ -200,7 +200,7 @@ def result_of(text: str) -> int | None:
     results: dict[str, int | None] = {word: key for key, word in RESULTS.items()}
     results["*"] = None
     if text not in results:
-        raise ValueError(f"result must be {' or '.join(results)}: {text!r}")
+        raise ValueError(f"result must be {' or '.join(results)}: {quoted(text)}")
     return results[text]
 
 

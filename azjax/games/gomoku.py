@@ -6,7 +6,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.checks import check_bool, check_int, is_int
+from azjax.checks import check_bool, check_int, is_int, quoted
 from azjax.games import bitboard, rendering
 from azjax.games.core import Game, select, zero_sum
 from azjax.games.lines import cells_in_lines
@@ -41,7 +41,7 @@ class Gomoku(Game[State]):
         if not is_int(length) or not 1 <= length <= longest:
             raise ValueError(
                 f"length must be an int from 1 to {longest}, the longer side of the "
-                f"board: {length!r}"
+                f"board: {quoted(length)}"
             )
         check_bool("exact", exact)
         self.height = height

@@ -7,6 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
+from azjax.checks import quoted
 from azjax.games.core import Game
 from azjax.suggestions import did_you_mean
 
@@ -21,9 +22,10 @@ class UnknownGameError(ValueError):
 
     def __init__(self, name: str):
         self.name = name
+        close = did_you_mean(name, _GAMES)
         super().__init__(
-            f"unknown game {name!r}; known games: {', '.join(available())}; for a game "
-            f"of your own, run the file that defines it{did_you_mean(name, _GAMES)}"
+            f"unknown game {quoted(name)}; known games: {', '.join(available())}; for "
+            f"a game of your own, run the file that defines it{close}"
         )
 
 
@@ -81,14 +83,15 @@ def make(spec: str, **options: Any) -> Game:
         ValueError: an option is unknown or has an invalid value.
     """
     if not isinstance(spec, str):  # in a damaged file
-        raise TypeError(f"a game must be a string: {repr(spec)[:80]}")
+        raise TypeError(f"a game must be a string: {quoted(spec)}")
     name, _, text = spec.partition(":")
     game_class = find_class(name)
     parameters = list(game_options(name))
     parts = text.split(",") if text else []
     if "" in parts:
         raise ValueError(
-            f"an option in {spec!r} is empty; to leave some out, give others by name"
+            f"an option in {quoted(spec)} is empty; to leave some out, give others by "
+            "name"
         )
     for position, part in enumerate(parts):
         key, equals, value = part.rpartition("=")
@@ -97,7 +100,7 @@ def make(spec: str, **options: Any) -> Game:
                 raise ValueError(_unknown_option(name, part, parameters))
             key = parameters[position]
         if key in options:
-            raise ValueError(f"option {key!r} of {name} is given twice")
+            raise ValueError(f"option {quoted(key)} of {name} is given twice")
         options[key] = _parse_value(value)
     for key in options:
         if key not in parameters:
@@ -143,7 +146,7 @@ def find_class(name: str) -> type[Game]:
 def _unknown_option(name: str, option: str, parameters: list[str]) -> str:
     allowed = f"its options: {', '.join(parameters)}" if parameters else "it has none"
     close = did_you_mean(option, parameters)
-    return f"{name} has no option {option!r}; {allowed}{close}"
+    return f"{name} has no option {quoted(option)}; {allowed}{close}"
 
 
 def _parse_value(text: str) -> int | float | str | bool:

@@ -21,7 +21,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from azjax.checks import printable
+from azjax.checks import printable, quoted
 from azjax.games.core import Game
 from azjax.games.host import first_state, next_state, rewards
 from azjax.games.registry import make
@@ -143,14 +143,14 @@ def parse(text: str, game: Game | None) -> tuple[SavedGame, list[int]]:
     if stated != head["result"] and result == UNFINISHED:
         result = stated  # the moves do not show a forfeit
     if stated != result:
-        raise ValueError(f"the result is {stated!r}, but by its moves {result}")
+        raise ValueError(f"the result is {quoted(stated)}, but by its moves {result}")
     saved = SavedGame(
         game=head["game"],
         players=(printable(head["first"]), printable(head["second"])),
         result=stated,
         moves=moves,
         is_forfeit=stated != head["result"],
-        result_text=head.get("ending", ""),
+        result_text=printable(head.get("ending", "")),
     )
     return saved, actions
 
@@ -170,5 +170,7 @@ def _read_head(lines: list[tuple[int, str]]) -> dict[str, str]:
         raise ValueError(f"missing line before the moves: `{missing[0]}: ...`")
     results = (*RESULTS.values(), UNFINISHED)
     if head["result"].removesuffix(_FORFEIT) not in results:
-        raise ValueError(f"the result must be one of {results}: {head['result']!r}")
+        raise ValueError(
+            f"the result must be one of {results}: {quoted(head['result'])}"
+        )
     return head

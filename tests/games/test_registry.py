@@ -60,6 +60,23 @@ def test_a_wrong_specification_is_refused_with_the_known_names(spec, message):
         make(spec)
 
 
+@pytest.mark.parametrize(
+    "spec",
+    [
+        "{}",
+        "sized:{}=3",
+        "hex:{}",
+        "hex:4,{}",
+        "gomoku:9,9,{}",
+        "go:komi={:.0}9" + 400 * "9",
+    ],
+)
+def test_a_long_name_or_option_is_quoted_in_part(spec):
+    with pytest.raises(ValueError, match=r"x{50}|9{50}") as error:
+        make(spec.format("x" * 10_000))
+    assert len(str(error.value)) < 400
+
+
 def test_options_after_the_colon_are_the_keyword_arguments():
     wanted = make("sized", size=5, komi=7.5)
     for options in "5,7.5", "size=5,komi=7.5", "komi=7.5,size=5", "5,komi=7.5":

@@ -29,7 +29,9 @@ PROGRAM = Path(__file__).with_name("four_devices.py")
 
 @pytest.fixture(scope="module")
 def actions():
-    """Returns the actions that a player chooses in some of four parts."""
+    """Returns the actions that a player chooses in some of four parts; if it is one,
+    with one key.
+    """
     positions = arena.suite(GAME, jax.random.key(1), 16, 2).states
     keys = jax.random.split(jax.random.key(0), 4)
 
@@ -85,11 +87,10 @@ def test_the_draws_of_a_part_depend_on_its_key_alone(player, actions):
     np.testing.assert_array_equal(first[4:], second[:8])
 
 
-def test_one_key_draws_as_the_same_key_of_a_part():
+def test_one_key_draws_as_the_same_key_of_a_part(actions):
     player = RandomPlayer(GAME)
-    together = choose(player, KEYS, states_of([0, 1, 2, 3])).action
-    alone = choose(player, KEYS[3], states_of([3])).action
-    np.testing.assert_array_equal(together[12:], alone)
+    together = actions(player, [0, 1, 2, 3])
+    np.testing.assert_array_equal(together[12:], actions(player, 3))
 
 
 class OneKey:

@@ -35,6 +35,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
+from azjax.checks import quoted
 from azjax.games import rendering
 from azjax.games.core import Game, select
 from azjax.games.registry import make, register
@@ -285,7 +286,7 @@ class PgxGame(Game[State]):
         if id not in _RULES:
             raise ValueError(
                 f"id must be one of pgx's two-player, zero-sum games of perfect "
-                f"information, {', '.join(_RULES)}: {id!r}"
+                f"information, {', '.join(_RULES)}: {quoted(id)}"
             )
         self.id = id
         self._rules = _RULES[id]

@@ -9,7 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.checks import check_bool, check_int
+from azjax.checks import check_bool, check_int, quoted
 from azjax.games import rendering
 from azjax.games.chess import notation
 from azjax.games.chess.moves import Moves, attacked, generate
@@ -205,11 +205,11 @@ class Chess(Game[State]):
         other_is_in_check, state = _judged(self, self._set_up(setup))
         if other_is_in_check:
             color = notation.COLORS[1 - setup.player]
-            raise ValueError(f"FEN {text!r}: {color} is in check and not to move")
+            raise ValueError(f"FEN {quoted(text)}: {color} is in check and not to move")
         if setup.move_count >= self.max_moves:
             raise ValueError(
-                f"FEN {text!r}: {setup.move_count} half-moves were made, and {self!r} "
-                "is over by then; it needs a larger max_moves"
+                f"FEN {quoted(text)}: {setup.move_count} half-moves were made, and "
+                f"{self!r} is over by then; it needs a larger max_moves"
             )
         return state
 
@@ -248,10 +248,10 @@ class Chess(Game[State]):
         return notation.move_text(action, player, pawns if player == 0 else pawns[::-1])
 
     def text_to_action(self, state: State, text: str) -> int:
-        """Reads a legal move, as in `e2e4`, `e7e8q` (or `e7e8`), `Nf3`, `exd5`, `O-O`."""
+        """Reads a legal move, as in `e2e4`, `e7e8q` (or `e7e8`), `Nf3` and `O-O`."""
         text = text.strip()
         if state.terminated:
-            raise ValueError(f"{text!r} cannot be played: the game is over")
+            raise ValueError(f"{quoted(text)} cannot be played: the game is over")
         player, board = int(state.current_player), np.asarray(self.board(state))
         actions = {
             notation.move_text(action, player, board == 6 * player): action
@@ -265,10 +265,10 @@ class Chess(Game[State]):
         if found and len(found) == 1:
             return actions[found[0]]
         if found:
-            raise ValueError(f"{text!r} may mean each of {' '.join(found)}")
+            raise ValueError(f"{quoted(text)} may mean each of {' '.join(found)}")
         what = "is not legal here" if found is not None else f"is no move of {self!r}"
         some = " ".join(list(actions)[:20]) + (" ..." if len(actions) > 20 else "")
-        raise ValueError(f"{text!r} {what}; legal: {some}")
+        raise ValueError(f"{quoted(text)} {what}; legal: {some}")
 
     def action_cells(self, state: State, action: int) -> tuple[rendering.Cell, ...]:
         """Returns the squares from which and to which the piece moves."""

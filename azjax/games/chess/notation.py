@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from azjax.checks import quoted
 from azjax.games.chess.position import (
     FIRST_UNDER_PROMOTION,
     NUM_PLANES,
@@ -89,7 +90,7 @@ def parse_fen(text: str) -> Setup:
             raise ValueError(f"a FEN has 6 fields, this one {len(fields)}")
         ranks, color, castling, passing, clock, number = fields
         if color not in ("w", "b"):
-            raise ValueError(f"the side to move is w or b: {color!r}")
+            raise ValueError(f"the side to move is w or b: {quoted(color)}")
         board, player = _parse_ranks(ranks), "wb".index(color)
         halfmove_clock = _parse_number("halfmove clock", clock, 0, FIFTY_MOVES)
         moves = _parse_number("move number", number, 1, 9999)
@@ -104,7 +105,7 @@ def parse_fen(text: str) -> Setup:
         move_count = 2 * (moves - 1) + player
         return Setup(board, player, rights, en_passant, halfmove_clock, move_count)
     except ValueError as error:
-        raise ValueError(f"FEN {text!r}: {error}") from None
+        raise ValueError(f"FEN {quoted(text)}: {error}") from None
 
 
 def _parse_ranks(text: str) -> np.ndarray:
@@ -117,10 +118,10 @@ def _parse_ranks(text: str) -> np.ndarray:
         if unknown:
             raise ValueError(f"no piece is called {min(unknown)!r}; they are {PIECES}")
         if re.search("[1-8]{2}", rank):
-            raise ValueError(f"two numbers follow each other in rank {rank!r}")
+            raise ValueError(f"two numbers follow each other in rank {quoted(rank)}")
         cells = re.sub("[1-8]", lambda number: int(number.group()) * ".", rank)
         if len(cells) != 8:
-            raise ValueError(f"rank {rank!r} has {len(cells)} squares, not 8")
+            raise ValueError(f"rank {quoted(rank)} has {len(cells)} squares, not 8")
         board[row] = [PIECES.find(cell) for cell in cells]
     return board
 
@@ -128,7 +129,9 @@ def _parse_ranks(text: str) -> np.ndarray:
 def _parse_number(name: str, text: str, lowest: int, highest: int) -> int:
     is_number = text.isascii() and text.isdigit()
     if not is_number or not lowest <= int(text) <= highest:
-        raise ValueError(f"the {name} is a number from {lowest} to {highest}: {text!r}")
+        raise ValueError(
+            f"the {name} is a number from {lowest} to {highest}: {quoted(text)}"
+        )
     return int(text)
 
 
@@ -155,7 +158,7 @@ def _check_pieces(board: np.ndarray) -> None:
 
 def _check_castling(text: str, board: np.ndarray) -> None:
     if text != "-" and not re.fullmatch(r"(?!.*(.).*\1)[KQkq]+", text):
-        raise ValueError(f"castling rights are some of KQkq, or -: {text!r}")
+        raise ValueError(f"castling rights are some of KQkq, or -: {quoted(text)}")
     for right in text.replace("-", ""):
         king, rook = _CASTLING[right]
         pieces = "KR" if right.isupper() else "kr"
@@ -173,7 +176,7 @@ def _parse_passing(text: str, player: int, board: np.ndarray) -> int:
     if not re.fullmatch(f"[a-h]{rank}", text):
         raise ValueError(
             f"the en passant square is a square of rank {rank} when {COLORS[player]} "
-            f"is to move, or -: {text!r}"
+            f"is to move, or -: {quoted(text)}"
         )
     column = FILES.index(text[0])
     before, after = (row - 1, row + 1) if player == 0 else (row + 1, row - 1)

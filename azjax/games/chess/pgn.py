@@ -9,6 +9,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax.checks import quoted
 from azjax.games.chess import notation
 from azjax.games.chess.moves import generate
 from azjax.games.chess.scores import centipawns, expected_result
@@ -266,8 +267,8 @@ def _problem(text: str, line: int, depth: int) -> str:
     if depth or text[:1] == ")":
         return f"the parentheses of a variation do not match in line {line}"
     return (
-        f"{text.split(maxsplit=1)[0]!r} in line {line} is no part of PGN; the pieces "
-        "are K, Q, R, B and N, or figurines"
+        f"{quoted(text.split(maxsplit=1)[0])} in line {line} is no part of PGN; the "
+        "pieces are K, Q, R, B and N, or figurines"
     )
 
 
@@ -298,7 +299,9 @@ def _game_of(
         if not tags and not moves:
             raise ValueError("it has neither tags nor moves")
         if tags.get("Variant", "Standard").lower() not in _STANDARD:
-            raise ValueError(f"it is of the variant {tags['Variant']!r}, not of chess")
+            raise ValueError(
+                f"it is of the variant {quoted(tags['Variant'])}, not of chess"
+            )
         if start.split()[:4] != notation.FIRST_POSITION.split()[:4]:
             raise ValueError(f"it starts from another position: {start[:100]}")
         result = result_of(stated if marker == "*" else marker)

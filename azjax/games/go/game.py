@@ -10,7 +10,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.checks import check_bool, check_int, is_number
+from azjax.checks import check_bool, check_int, is_number, quoted
 from azjax.games import bitboard, rendering
 from azjax.games.core import Game, select, zero_sum
 from azjax.games.game_record import RecordFormat, score_text
@@ -308,7 +308,8 @@ class Go(Game[State]):
 def _check_komi(komi: float) -> None:
     if not is_number(komi) or not abs(komi) <= MAX_KOMI or 2 * komi != round(2 * komi):
         raise ValueError(
-            f"komi must be a multiple of 0.5 from -{MAX_KOMI} to {MAX_KOMI}: {komi!r}"
+            f"komi must be a multiple of 0.5 from -{MAX_KOMI} to {MAX_KOMI}: "
+            f"{quoted(komi)}"
         )
 
 
