@@ -22,9 +22,8 @@ from azjax.search.gumbel import GumbelConfig, gumbel_policy
 from azjax.search.memory import search_bytes, tree_bytes
 from azjax.search.muzero import gumbel_muzero_policy, muzero_policy
 from azjax.search.roots import improved_value
-from azjax.search.slices import SearchSlice
 from azjax.search.subtree import empty_tree, find, init_trees, subtree
-from azjax.search.tree_search import search
+from azjax.search.tree_search import SearchSlice, search
 from azjax.search.types import Tree
 from azjax.search.uct import uct_policy
 

@@ -24,7 +24,7 @@ from azjax.search.roots import (
 )
 from azjax.search.selection import pruned_visits, puct_root_selection, puct_selection
 from azjax.search.tree_search import search
-from azjax.search.types import PolicyOutput, RootFnOutput, Tree
+from azjax.search.types import PolicyOutput, RootFnOutput
 
 
 @register_search("alphazero")
@@ -138,13 +138,20 @@ def alphazero_policy(
         c_init, c_base, first_play_reduction, forced_playouts, dirichlet_alpha
     )._puct_settings
     action_key, dirichlet_key, search_key = split_keys(rng_key, 3)
-    root = _with_noise(
-        root, dirichlet_key, invalid_actions, dirichlet_alpha, dirichlet_fraction
+    root = in_float32(root)
+    prior = jax.nn.softmax(mask_invalid_actions(root.prior_logits, invalid_actions))
+    noise = draw(
+        functools.partial(dirichlet_noise, alpha=dirichlet_alpha),
+        dirichlet_key,
+        legal_actions(root, invalid_actions),
     )
+    noisy = (1 - dirichlet_fraction) * prior + dirichlet_fraction * noise
     tree = search(
         params,
         search_key,
-        root=root,
+        root=root.replace(
+            prior_logits=mask_invalid_actions(log_of(noisy), invalid_actions)
+        ),
         recurrent_fn=recurrent_fn,
         root_action_selection_fn=functools.partial(
             puct_root_selection, forced_playouts=forced_playouts, **settings
@@ -155,36 +162,6 @@ def alphazero_policy(
         caches_selection=True,
         **search_settings,
     )
-    weights = _visit_weights(tree, forced_playouts, settings)
-    sample = functools.partial(sample_action, temperature=temperature)
-    return policy_output(draw(sample, action_key, weights), weights, tree)
-
-
-def _with_noise(
-    root: RootFnOutput,
-    rng_key: jax.Array,
-    invalid_actions: jax.Array | None,
-    alpha: float | None,
-    fraction: float | jax.Array,
-) -> RootFnOutput:
-    """Mixes Dirichlet noise into the priors of the legal root actions, in float32."""
-    root = in_float32(root)
-    prior = jax.nn.softmax(mask_invalid_actions(root.prior_logits, invalid_actions))
-    noise = draw(
-        functools.partial(dirichlet_noise, alpha=alpha),
-        rng_key,
-        legal_actions(root, invalid_actions),
-    )
-    noisy = (1 - fraction) * prior + fraction * noise
-    return root.replace(
-        prior_logits=mask_invalid_actions(log_of(noisy), invalid_actions)
-    )
-
-
-def _visit_weights(
-    tree: Tree, forced_playouts: float, settings: dict[str, Any]
-) -> jax.Array:
-    """Returns `[B, A]` float32, the normalized visits of the roots' allowed actions."""
     visits = tree.children_visits[:, tree.ROOT_INDEX].astype(jnp.float32)
     if forced_playouts:
         prune = functools.partial(
@@ -195,4 +172,6 @@ def _visit_weights(
     visits = jnp.where(allowed, visits, 0.0)
     # If no allowed action was visited, all of them get the same weight.
     visits = jnp.where(visits.sum(axis=-1, keepdims=True) > 0, visits, allowed)
-    return visits / jnp.maximum(visits.sum(axis=-1, keepdims=True), 1.0)
+    weights = visits / jnp.maximum(visits.sum(axis=-1, keepdims=True), 1.0)
+    sample = functools.partial(sample_action, temperature=temperature)
+    return policy_output(draw(sample, action_key, weights), weights, tree)

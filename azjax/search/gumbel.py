@@ -23,8 +23,7 @@ from azjax.search.selection import (
     gumbel_root_selection,
     sequential_halving_scores,
 )
-from azjax.search.slices import SearchSlice
-from azjax.search.tree_search import search
+from azjax.search.tree_search import SearchSlice, search
 from azjax.search.types import PolicyOutput, RootFnOutput, Tree
 
 
@@ -164,7 +163,11 @@ def search_by_gumbel(
     logits = mask_invalid_actions(root.prior_logits, invalid_actions)
     root = root.replace(prior_logits=logits)
     rng_key, gumbel_key = split_keys(rng_key, 2)
-    gumbel = gumbel_scale * draw(_gumbel_like, gumbel_key, logits)
+    gumbel = gumbel_scale * draw(
+        lambda key, like: jax.random.gumbel(key, like.shape, like.dtype),
+        gumbel_key,
+        logits,
+    )
     total = jnp.full(root.value.shape, num_simulations, jnp.int32)
     kept_visits = jnp.zeros(gumbel.shape, jnp.int32)
     if tree is not None:
@@ -194,35 +197,13 @@ def search_by_gumbel(
         search_slice=search_slice,
         **search_settings,
     )
-    return _output(searched, gumbel, kept_visits, qtransform)
-
-
-def _output(
-    tree: Tree,
-    gumbel: jax.Array,
-    kept_visits: jax.Array,
-    qtransform: Callable[..., Any],
-) -> PolicyOutput:
-    """Returns the action and the improved policy after a search.
-
-    Args:
-        tree: the searched trees.
-        gumbel: `[B, A]`; the root's noise.
-        kept_visits: `[B, A]` int32; root visits before the search.
-        qtransform: as in `search_by_gumbel`.
-    """
-    logits = tree.children_prior_logits[:, tree.ROOT_INDEX]
-    visits = tree.children_visits[:, tree.ROOT_INDEX] - kept_visits
-    qvalues = jnp.asarray(
-        jax.vmap(qtransform, in_axes=(0, None))(tree, tree.ROOT_INDEX)
-    )
-    allowed = allowed_actions(tree)
+    at_root = searched.ROOT_INDEX
+    logits = searched.children_prior_logits[:, at_root]
+    visits = searched.children_visits[:, at_root] - kept_visits
+    qvalues = jnp.asarray(jax.vmap(qtransform, in_axes=(0, None))(searched, at_root))
+    allowed = allowed_actions(searched)
     most_visits = jnp.where(allowed, visits, 0).max(axis=-1, keepdims=True)
     scores = sequential_halving_scores(most_visits, gumbel, logits, qvalues, visits)
     action = jnp.argmax(jnp.where(allowed, scores, -jnp.inf), axis=-1)
     improved = jax.nn.softmax(mask_invalid_actions(logits + qvalues, ~allowed))
-    return policy_output(action.astype(jnp.int32), improved, tree)
-
-
-def _gumbel_like(rng_key: jax.Array, logits: jax.Array) -> jax.Array:
-    return jax.random.gumbel(rng_key, logits.shape, logits.dtype)
+    return policy_output(action.astype(jnp.int32), improved, searched)

@@ -74,7 +74,12 @@ def back_up_bounds(nodes: Nodes, paths: Paths) -> Nodes:
     leaf = paths.leaf
     is_new = paths.is_valid & paths.is_new
     expands = is_expandable(nodes, nodes.evaluation[leaf].discount, leaf)
-    nodes = _set_link(nodes, paths, encode_link(leaf, expands), is_new)
+    links = nodes.statistics[paths.parent].link
+    is_edge = jnp.arange(links.shape[-1]) == paths.action[:, None]
+    linked = nodes.statistics.update(
+        jnp.where(is_new, paths.parent, nodes.size),
+        link=jnp.where(is_edge, encode_link(leaf, expands)[:, None], links),
+    )
 
     def update_parent(state):
         entry, is_active, bounds, statistics = state
@@ -96,20 +101,9 @@ def back_up_bounds(nodes: Nodes, paths: Paths) -> Nodes:
     _, _, bounds, statistics = jax.lax.while_loop(
         lambda state: state[1].any(),
         update_parent,
-        (paths.parent, is_new & ~expands, nodes.bounds, nodes.statistics),
+        (paths.parent, is_new & ~expands, nodes.bounds, linked),
     )
     return dataclasses.replace(nodes, bounds=bounds, statistics=statistics)
-
-
-def _set_link(nodes: Nodes, paths: Paths, link: jax.Array, is_new: jax.Array) -> Nodes:
-    """Replaces the links from the leaves' parents to the leaves, where `is_new`."""
-    links = nodes.statistics[paths.parent].link
-    is_edge = jnp.arange(links.shape[-1]) == paths.action[:, None]
-    statistics = nodes.statistics.update(
-        jnp.where(is_new, paths.parent, nodes.size),
-        link=jnp.where(is_edge, link[:, None], links),
-    )
-    return dataclasses.replace(nodes, statistics=statistics)
 
 
 def _setter(entry: jax.Array):

@@ -82,8 +82,14 @@ def subtree(tree: Tree, node_index: jax.Array, *, max_nodes: int) -> Tree:
     keeps = _is_below(tree, node_index)
     if max_nodes < num_nodes:
         keeps = _most_visited(tree.node_visits, keeps, max_nodes)
-    new_index, source = _numbering(keeps)
     game = jnp.arange(batch_size)[:, None]
+    # The new index of each node, -1 if it is not kept; and the old index of each node
+    # of the new trees, N where they are unused.
+    new_index = jnp.where(keeps, jnp.cumsum(keeps, axis=1, dtype=jnp.int32) - 1, -1)
+    source = jnp.full((batch_size, num_nodes), num_nodes, jnp.int32)
+    source = source.at[game, jnp.where(keeps, new_index, num_nodes)].set(
+        jnp.arange(num_nodes, dtype=jnp.int32)[None], mode="drop"
+    )
 
     def move(leaf: jax.Array, fill: float = 0) -> jax.Array:
         return leaf.at[game, source].get(mode="fill", fill_value=fill)
@@ -150,26 +156,6 @@ def _is_below(tree: Tree, node_index: jax.Array) -> jax.Array:
         is_below |= is_below[game, ancestor]
         ancestor = ancestor[game, ancestor]
     return is_below
-
-
-def _numbering(keeps: jax.Array) -> tuple[jax.Array, jax.Array]:
-    """Numbers the kept nodes in their order.
-
-    Args:
-        keeps: `[B, N]` bool.
-
-    Returns:
-        `[B, N]` int32, the new index of each node, -1 if it is not kept; and the old
-        index of each node of the new trees, N where they are unused.
-    """
-    batch_size, num_nodes = keeps.shape
-    new_index = jnp.where(keeps, jnp.cumsum(keeps, axis=1, dtype=jnp.int32) - 1, -1)
-    source = jnp.full((batch_size, num_nodes), num_nodes, jnp.int32)
-    game = jnp.arange(batch_size)[:, None]
-    source = source.at[game, jnp.where(keeps, new_index, num_nodes)].set(
-        jnp.arange(num_nodes, dtype=jnp.int32)[None], mode="drop"
-    )
-    return new_index, source
 
 
 def _most_visited(visits: jax.Array, keeps: jax.Array, max_nodes: int) -> jax.Array:

@@ -12,7 +12,7 @@ used only where the tree is empty. Simulations without room for a node are left 
 """
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -24,8 +24,26 @@ from azjax.search.conversion import from_tree, to_tree
 from azjax.search.nodes import Nodes, empty_nodes, set_roots
 from azjax.search.paths import empty_paths
 from azjax.search.simulation import Simulator
-from azjax.search.slices import SearchSlice
 from azjax.search.types import RootFnOutput, Tree
+
+
+class SearchSlice(NamedTuple):
+    """Selects the simulations of a longer search that one call makes.
+
+    - All calls of one search take the same root.
+    - With noise at the root they take the same key, from which the noise is drawn.
+      Without noise each call takes another key: otherwise the calls would repeat the
+      same random playouts.
+    - The first call starts from an empty tree, each later call from the tree of the
+      previous one. Tree reuse is possible only if one call makes the whole search.
+    - Every call but the last makes `num_simulations` simulations.
+
+    total: `[B]` int32; simulations of the whole search.
+    made: `[B]` int32; simulations of the previous calls.
+    """
+
+    total: jax.Array
+    made: jax.Array
 
 
 def search(
@@ -61,12 +79,40 @@ def search(
             `ProvenTree`; see `score_bounds` for the games it is valid for.
         search_slice: the part of a longer search that this call makes; default: all.
     """
-    num_nodes = _num_nodes(root, num_simulations, max_depth, tree)
-    nodes = _initial_nodes(root, num_nodes, num_simulations, tree, use_solver)
+    for name, number in (
+        ("num_simulations", num_simulations),
+        ("max_depth", num_simulations if max_depth is None else max_depth),
+    ):
+        number = number.item() if isinstance(number, np.integer) else number  # noqa: PLW2901
+        check_int(name, number, 1, 2**31 - 2)
+    batch_size, num_actions = root.prior_logits.shape
+    num_nodes = num_simulations + 1 if tree is None else tree.node_visits.shape[1]
+    if batch_size * num_nodes >= 2**31:
+        raise ValueError(
+            f"{batch_size} games with {num_nodes} nodes each are more than 2**31 nodes"
+        )
+    if tree is None:
+        nodes = empty_nodes(
+            root.embedding, num_actions, num_nodes, use_solver=use_solver
+        )
+    else:
+        nodes = _nodes_of(tree, root, num_simulations, use_solver)
+    nodes = set_roots(nodes, root, num_nodes)
     if invalid_actions is None:
         invalid_actions = jnp.zeros_like(root.prior_logits)
     base = jnp.arange(root.value.size, dtype=jnp.int32) * num_nodes
-    budget, num_steps = _budget(num_simulations, search_slice)
+    if tree is None:
+        first_free = base + 1
+        longest = min(max_depth or num_simulations, num_simulations)
+    else:
+        # The entry after the last used node; the root is set in any case.
+        end = jnp.arange(1, num_nodes + 1, dtype=jnp.int32)
+        first_free = base + jnp.where(tree.node_visits > 0, end, 1).max(axis=1)
+        longest = max_depth or num_nodes  # a starting tree can be deeper
+    budget, num_steps = jnp.int32(num_simulations), num_simulations
+    if search_slice is not None:
+        budget = jnp.minimum(num_simulations, search_slice.total - search_slice.made)
+        num_steps = budget.max()
     simulator = Simulator(
         params=params,
         recurrent_fn=recurrent_fn,
@@ -74,82 +120,26 @@ def search(
         interior_selection=interior_action_selection_fn,
         caches_selection=caches_selection,
         roots=nodes.rows(base),
-        first_free=_first_free(base, tree),
+        first_free=first_free,
         budget=budget,
         invalid_actions=jnp.asarray(invalid_actions),
         extra_data=extra_data,
     )
     if tree is not None:
         nodes = simulator.select_everywhere(nodes)
-    paths = empty_paths(base, _max_depth(max_depth, num_simulations, num_nodes, tree))
+    paths = empty_paths(base, longest)
     _, nodes, _ = loop_fn(0, num_steps, simulator.simulate, (rng_key, nodes, paths))
     return to_tree(nodes, num_nodes, invalid_actions, extra_data)
 
 
-def _num_nodes(
-    root: RootFnOutput, num_simulations: int, max_depth: int | None, tree: Tree | None
-) -> int:
-    """Checks the numbers and returns N."""
-    for name, number in (
-        ("num_simulations", num_simulations),
-        ("max_depth", num_simulations if max_depth is None else max_depth),
-    ):
-        number = number.item() if isinstance(number, np.integer) else number  # noqa: PLW2901
-        check_int(name, number, 1, 2**31 - 2)
-    batch_size = root.prior_logits.shape[0]
-    num_nodes = num_simulations + 1 if tree is None else tree.node_visits.shape[1]
-    if batch_size * num_nodes >= 2**31:
-        raise ValueError(
-            f"{batch_size} games with {num_nodes} nodes each are more than 2**31 nodes"
-        )
-    return num_nodes
-
-
-def _max_depth(
-    max_depth: int | None, num_simulations: int, num_nodes: int, tree: Tree | None
-) -> int:
-    if tree is None:
-        return min(max_depth or num_simulations, num_simulations)
-    return max_depth or num_nodes  # a starting tree can be deeper
-
-
-def _budget(
-    num_simulations: int, search_slice: SearchSlice | None
-) -> tuple[jax.Array, int | jax.Array]:
-    """Returns the simulations of this call, `[]` or `[B]` int32, and their maximum."""
-    if search_slice is None:
-        return jnp.int32(num_simulations), num_simulations
-    budget = jnp.minimum(num_simulations, search_slice.total - search_slice.made)
-    return budget, budget.max()
-
-
-def _first_free(base: jax.Array, tree: Tree | None) -> jax.Array:
-    """Returns `[B]` int32, the entry after the last used node of each tree."""
-    if tree is None:
-        return base + 1
-    end = jnp.arange(1, tree.node_visits.shape[1] + 1, dtype=jnp.int32)
-    end = jnp.where(tree.node_visits > 0, end, 1)  # the root is set in any case
-    return base + end.max(axis=1)
-
-
-def _initial_nodes(
-    root: RootFnOutput,
-    num_nodes: int,
-    num_simulations: int,
-    tree: Tree | None,
-    use_solver: bool,
+def _nodes_of(
+    tree: Tree, root: RootFnOutput, num_simulations: int, use_solver: bool
 ) -> Nodes:
-    """Returns the trees at the start, with their roots."""
-    num_actions = root.prior_logits.shape[1]
-    if tree is None:
-        nodes = empty_nodes(
-            root.embedding, num_actions, num_nodes, use_solver=use_solver
-        )
-        return set_roots(nodes, root, num_nodes)
-    tree_batch_size, _, tree_actions = tree.children_index.shape
-    if (tree_batch_size, tree_actions) != root.prior_logits.shape:
+    """Checks a starting tree and returns its nodes."""
+    tree_batch_size, num_nodes, num_actions = tree.children_index.shape
+    if (tree_batch_size, num_actions) != root.prior_logits.shape:
         raise ValueError(
-            f"the starting tree is for {tree_batch_size} games with {tree_actions} "
+            f"the starting tree is for {tree_batch_size} games with {num_actions} "
             f"actions, the root for {root.prior_logits.shape}"
         )
     if num_nodes <= num_simulations:
@@ -163,4 +153,4 @@ def _initial_nodes(
             f"the starting tree must {'' if use_solver else 'not '}be a ProvenTree "
             f"when use_solver={use_solver}"
         )
-    return set_roots(nodes, root, num_nodes)
+    return nodes

@@ -9,6 +9,7 @@ import mctx
 
 from azjax.search.keys import draw, split_keys
 from azjax.search.nodes import is_legal
+from azjax.search.roots import policy_output
 from azjax.search.tree_search import search
 from azjax.search.types import PolicyOutput, RootFnOutput, Tree
 
@@ -66,12 +67,8 @@ def uct_policy(
     best &= value == value.max(axis=-1, keepdims=True)
     logits = jnp.where(best, 0.0, -jnp.inf)
     action = draw(jax.random.categorical, action_key, logits)
-    fields = {
-        "action": action.astype(jnp.int32),
-        "action_weights": visits / visits.sum(axis=-1, keepdims=True),
-        "search_tree": tree,
-    }
-    return mctx.PolicyOutput(**fields)
+    weights = visits / visits.sum(axis=-1, keepdims=True)
+    return policy_output(action.astype(jnp.int32), weights, tree)
 
 
 def ucb1_selection(
