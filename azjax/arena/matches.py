@@ -143,7 +143,7 @@ class _Half(NamedTuple):
     states: State
     carries: tuple[Any, Any]
     actions: tuple[jax.Array, ...]
-    is_forfeit: jax.Array
+    is_forfeit: np.ndarray
 
 
 def _play_out(
@@ -170,11 +170,11 @@ def _play_out(
         init_carry(players[1], openings, layout.mesh),
     )
     halves = [
-        _Half(openings, each, (), openings.terminated)
+        _Half(openings, each, (), np.asarray(openings.terminated))
         for each in (carries, carries[::-1])
     ]
     for number in range(game.max_moves):
-        if all(bool(half.states.terminated.all()) for half in halves):
+        if all(np.asarray(half.states.terminated).all() for half in halves):
             break
         poll(alone=True)
         move_keys = jax.random.split(jax.random.fold_in(rng_key, number))
@@ -204,7 +204,7 @@ def _move(
         states=states,
         carries=(half.carries[1], carry),
         actions=(*half.actions, action),
-        is_forfeit=half.is_forfeit | is_illegal,
+        is_forfeit=half.is_forfeit | np.asarray(is_illegal),
     )
 
 
@@ -262,7 +262,7 @@ def _finish(game: Game, half: _Half) -> _FinishedHalf:
     for number, action in enumerate(half.actions):
         actions[:, number] = action
     num_moves = np.full(len(rewards), len(half.actions), np.int32)
-    return _FinishedHalf(actions, num_moves, rewards, np.asarray(half.is_forfeit))
+    return _FinishedHalf(actions, num_moves, rewards, half.is_forfeit)
 
 
 def _as_match(

@@ -8,7 +8,7 @@ import numpy as np
 from azjax.arena.exhaustive import as_bytes
 from azjax.checks import check_int
 from azjax.games import Game, State
-from azjax.games.core import initial_states
+from azjax.games.host import first_states
 from azjax.games.random_moves import play_random_move
 
 MOST_MOVES, SHARE_OF_GAME = 4, 9
@@ -59,7 +59,7 @@ def suite(
         num_moves = min(MOST_MOVES, game.max_moves // SHARE_OF_GAME)
     check_int("opening_moves", num_moves, 0)
     if num_moves == 0:
-        states = jax.device_get(initial_states(game, num_openings))
+        states = first_states(game, num_openings)
         return Openings(np.zeros((num_openings, 0), np.int32), states)
     most = 0
     for length in range(num_moves, game.max_moves):
@@ -85,7 +85,7 @@ def _draw(
     game: Game, rng_key: jax.Array, num_openings: int, num_moves: int
 ) -> Openings:
     """Draws openings until there are enough or no new ones are found."""
-    start = jax.device_get(initial_states(game, _BATCH_SIZE))
+    start = first_states(game, _BATCH_SIZE)
     initial = Openings(np.zeros((_BATCH_SIZE, num_moves), np.int32), start)
     pool = initial.take(np.arange(0))
     rounds_without_new = 0

@@ -18,7 +18,7 @@ from azjax.data.rows import Rows, pack_states
 from azjax.data.writer import GamesWriter
 from azjax.games import Game, GameRecord, State
 from azjax.games.core import select
-from azjax.games.host import compiled, first_state
+from azjax.games.host import compiled, first_states
 from azjax.games.reading import game_of, game_texts, replayed
 
 GAMES_AT_ONCE = 256
@@ -290,11 +290,7 @@ def _replayed(game: Game, moves: np.ndarray) -> tuple[State, State]:
         The positions before each move, leaves `[L, G, ...]`, and the last ones, `[G,
         ...]`; NumPy arrays.
     """
-    start = first_state(game)
-    states = jax.tree.map(
-        lambda leaf: np.repeat(np.asarray(leaf)[None], len(moves), axis=0), start
-    )
-    before = []
+    states, before = first_states(game, len(moves)), []
     for actions in moves.T:
         before.append(states)
         states = jax.device_get(_step(game, states, actions))

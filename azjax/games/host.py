@@ -20,6 +20,11 @@ def first_state(game: Game[S]) -> S:
     return jax.device_get(game.init())
 
 
+def first_states(game: Game[S], number: int) -> S:
+    """Returns the initial positions of N games, leaves `[N, ...]`, as NumPy arrays."""
+    return jax.tree.map(lambda leaf: np.stack([leaf] * number), first_state(game))
+
+
 def next_state(game: Game[S], state: S, action: int) -> S:
     """Returns the position after an action as NumPy arrays."""
     # A compiled function takes a NumPy scalar faster than `jnp.int32` makes an array.

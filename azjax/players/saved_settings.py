@@ -81,14 +81,23 @@ def first_network(
             "network.line_length must be 0 for a game that is not won by lines of a "
             f"length or more, such as {game!r}: {config.line_length}"
         )
-    return init_network(
-        jax.random.key(seed),
-        game.observation_shape,
-        game.num_actions,
-        config,
-        parts,
-        actions_per_cell=game.actions_per_cell,
-    )
+    networks: list[Network] = []
+
+    def make() -> Variables:
+        network, variables = init_network(
+            jax.random.key(seed),
+            game.observation_shape,
+            game.num_actions,
+            config,
+            parts,
+            actions_per_cell=game.actions_per_cell,
+        )
+        networks.append(network)
+        return variables
+
+    # In one program, except for the user's own modules, which need not be traceable.
+    variables = jax.jit(make)() if parts is None else make()
+    return networks[0], variables
 
 
 def check_kind(source: Source, config: Any, kind: str | None) -> None:

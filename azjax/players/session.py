@@ -156,7 +156,7 @@ class _CompiledSession:
             self._carry,
         )
         choice, analysis = jax.tree.map(
-            lambda leaf: np.asarray(leaf[0]), (choice, analysis)
+            lambda leaf: np.asarray(leaf)[0], (choice, analysis)
         )
         return to_move_decision(choice, analysis)
 
@@ -188,4 +188,4 @@ def _analyze(
 
 
 def _batch_of_one(state: State) -> State:
-    return jax.tree.map(lambda leaf: leaf[None], state)
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[None], state)

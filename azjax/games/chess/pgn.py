@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, NamedTuple
 
 import jax
-import jax.numpy as jnp
 import numpy as np
 
 from azjax.checks import quoted
@@ -23,6 +22,7 @@ from azjax.games.game_record import (
     ends_opening,
     result_of,
 )
+from azjax.games.host import first_states
 
 if TYPE_CHECKING:
     from azjax.games.chess.game import Chess
@@ -84,7 +84,7 @@ def to_pgn(game: "Chess", records: Sequence[GameRecord]) -> str:
     texts: list[list[str]] = [[] for _ in records]
     longest = max((len(record.moves) for record in records), default=0)
     size = 1 << len(records).bit_length()  # few sizes, so that few are compiled
-    states = jax.vmap(lambda _: game.init())(jnp.arange(size))
+    states = first_states(game, size)
     view = _View(*map(np.asarray, _look(game, states)))
     for number in range(longest):
         actions = np.zeros(size, np.int32)
