@@ -19,9 +19,14 @@ from azjax.arena.solved import (
     wilson_interval,
 )
 from azjax.arena.sprt import Sprt, SprtResult, play_sprt
-from azjax.arena.standings import Standing, standings
 from azjax.arena.stored_positions import import_positions
-from azjax.arena.tournament import Tournament, check_starts, play_tournament
+from azjax.arena.tournament import (
+    Standing,
+    Tournament,
+    check_starts,
+    play_tournament,
+    standings,
+)
 
 __all__ = [
     "GRADED_AT_ONCE",

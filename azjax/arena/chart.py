@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from azjax.arena.standings import Standing
+from azjax.arena.tournament import Standing
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

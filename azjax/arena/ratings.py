@@ -86,7 +86,8 @@ def rate(
             (best, count[None], prior[None]),
             (drawn, weights, prior_weights),
         ):
-            won, lost = _games(pairs, first)
+            won = pairs @ _PAIR_POINTS + first[:, 0]
+            lost = pairs @ _PAIR_POINTS[::-1] + first[:, 1]
             # Only the results vary, not the number of games.
             scale = (2 * number + prior.sum()) / (won + lost)
             wins[:, player, opponent] = scale * won
@@ -100,13 +101,6 @@ def rate(
 def expected_score(elo_difference: float) -> float:
     """Returns the expected score of a player with this Elo advantage."""
     return 1 / (1 + 10 ** (-elo_difference / 400))
-
-
-def _games(pairs: np.ndarray, prior: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-    """Returns `[S]` games won and lost: `pairs` are `[S, 5]`, `prior` `[S, 2]`."""
-    won = pairs @ _PAIR_POINTS + prior[:, 0]
-    lost = pairs @ _PAIR_POINTS[::-1] + prior[:, 1]
-    return won, lost
 
 
 def _most_likely(wins: np.ndarray) -> np.ndarray:

@@ -1,7 +1,6 @@
 """Labels of games by another player, to learn from."""
 
 import contextlib
-from collections.abc import Iterator
 
 import numpy as np
 
@@ -11,7 +10,6 @@ from azjax.games.host import first_state, next_state, rewards
 from azjax.players.session import (
     ExternalPlayer,
     ForfeitError,
-    PlayerSession,
     choose_legal,
     start_session,
 )
@@ -33,9 +31,26 @@ def make_teacher(player: ExternalPlayer) -> Teacher:
         values: list[float | None] = [None] * record.opening_moves
         try:
             with contextlib.closing(start_session(player, game, seed=0)) as session:
-                for policy, value in _asked(session, game, record):
-                    policies.append(policy)
-                    values.append(value)
+                state = first_state(game)
+                for number in range(len(record.moves) + 1):
+                    if number:
+                        state = next_state(game, state, record.moves[number - 1])
+                    if state.terminated:
+                        policies.append({})
+                        values.append(rewards(game, state)[0])
+                    elif number >= record.opening_moves:
+                        played = record.moves[:number]
+                        decision = choose_legal(session, game, state, played)
+                        if decision.value is None:
+                            raise ForfeitError("it gives no evaluation")
+                        policy = {decision.action: 1.0}
+                        if decision.policy is not None:
+                            actions = np.flatnonzero(decision.policy)
+                            shares = decision.policy[actions].tolist()
+                            policy = dict(zip(actions.tolist(), shares, strict=True))
+                        sign = 1 - 2 * int(state.current_player)  # for player 0
+                        policies.append(policy)
+                        values.append(decision.value * sign)
         except ForfeitError as error:
             first, second = record.names
             raise ValueError(
@@ -45,26 +60,3 @@ def make_teacher(player: ExternalPlayer) -> Teacher:
         return Labels(policies, values)
 
     return label
-
-
-def _asked(
-    session: PlayerSession, game: Game, record: GameRecord
-) -> Iterator[tuple[dict[int, float], float]]:
-    """Yields policy and value, for player 0, of each position after the random opening
-    moves, the last one included."""
-    state = first_state(game)
-    for number in range(len(record.moves) + 1):
-        if state.terminated:
-            yield {}, rewards(game, state)[0]
-        elif number >= record.opening_moves:
-            decision = choose_legal(session, game, state, record.moves[:number])
-            if decision.value is None:
-                raise ForfeitError("it gives no evaluation")
-            policy = {decision.action: 1.0}
-            if decision.policy is not None:
-                actions = np.flatnonzero(decision.policy)
-                shares = decision.policy[actions].tolist()
-                policy = dict(zip(actions.tolist(), shares, strict=True))
-            yield policy, decision.value * (1 - 2 * int(state.current_player))
-        if number < len(record.moves):
-            state = next_state(game, state, record.moves[number])

@@ -19,8 +19,13 @@ from azjax.arena.chart import CHART_FILE, draw_chart
 from azjax.arena.matches import GAMES_AT_ONCE
 from azjax.arena.results import MatchResult
 from azjax.arena.sprt import Sprt, SprtResult, play_sprt
-from azjax.arena.standings import standings, to_json
-from azjax.arena.tournament import Tournament, check_starts, play_tournament
+from azjax.arena.tournament import (
+    Tournament,
+    check_starts,
+    play_tournament,
+    standings,
+    to_json,
+)
 from azjax.checks import check_int, check_number, check_seed
 from azjax.commands.arena_tables import (
     openings_text,

@@ -7,8 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from azjax.arena.results import MatchResult, WinDrawLoss
-from azjax.arena.standings import Standing
-from azjax.arena.tournament import Tournament
+from azjax.arena.tournament import Standing, Tournament
 from azjax.checks import printable
 
 _FORFEITS_SHOWN = 3  # per match

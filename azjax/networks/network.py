@@ -1,7 +1,6 @@
 """The network: a trunk with a policy head and a value head."""
 
 import dataclasses
-import math
 from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any, Literal, NamedTuple
@@ -215,20 +214,32 @@ def init_network(
     features_shape = _features_shape(
         nnx.eval_shape(lambda module, x: module(x), _inference(trunk), trunk_input)
     )
-    policy_head = (
-        parts.policy_head(features_shape, rngs)
-        if parts.policy_head
-        else _make_policy_head(
-            config, observation_shape, features_shape, num_actions, actions_per_cell
-        )(dtype=dtype, rngs=rngs)
-    )
-    value_head = (
-        parts.value_head(features_shape, rngs)
-        if parts.value_head
-        else _make_value_head(config, observation_shape, features_shape)(
-            dtype=dtype, rngs=rngs
+    height, width, _ = observation_shape
+    on_board = config.heads == "board" and not (parts.policy_head and parts.value_head)
+    if on_board and features_shape[:-1] != (height, width):
+        raise ValueError(
+            "network.heads can be board only with a trunk that returns features of the "
+            f"{height}x{width} board, such as conv; this one returns {features_shape}"
         )
-    )
+    if parts.policy_head:
+        policy_head = parts.policy_head(features_shape, rngs)
+    elif config.heads == "dense":
+        policy_head = PolicyHead(features_shape, num_actions, dtype=dtype, rngs=rngs)
+    else:
+        num_others = _num_other_actions(num_actions, height * width, actions_per_cell)
+        policy_head = BoardPolicyHead(
+            features_shape[-1], actions_per_cell, num_others, dtype=dtype, rngs=rngs
+        )
+    if parts.value_head:
+        value_head = parts.value_head(features_shape, rngs)
+    elif config.heads == "dense":
+        value_head = ValueHead(
+            features_shape, config.value_head, dtype=dtype, rngs=rngs
+        )
+    else:
+        value_head = BoardValueHead(
+            features_shape[-1], config.value_head, dtype=dtype, rngs=rngs
+        )
     auxiliary = {head.name: head.make(features_shape, rngs) for head in parts.auxiliary}
     model = AlphaZeroNetwork(
         trunk, policy_head, value_head, auxiliary, config.line_length
@@ -263,23 +274,13 @@ def _trunk_shape(
     return height, width, planes + NUM_PLANES
 
 
-def _make_policy_head(
-    config: NetworkConfig,
-    observation_shape: tuple[int, int, int],
-    features_shape: tuple[int, ...],
-    num_actions: int,
-    actions_per_cell: int,
-) -> Callable[..., nnx.Module]:
-    """Returns the policy head without its `dtype` and `rngs`."""
-    if config.heads == "dense":
-        return partial(PolicyHead, features_shape, num_actions)
-    _check_board(observation_shape, features_shape)
+def _num_other_actions(num_actions: int, num_cells: int, actions_per_cell: int) -> int:
+    """Returns the number of actions that belong to no cell, such as a pass."""
     if actions_per_cell == 0:
         raise ValueError(
             "network.heads must be dense for a game whose actions do not belong to "
             "cells (Game.actions_per_cell is 0): 'board'"
         )
-    num_cells = math.prod(observation_shape[:2])
     check_int("actions_per_cell", actions_per_cell, 1)
     num_others = num_actions - num_cells * actions_per_cell
     if num_others < 0:
@@ -287,30 +288,7 @@ def _make_policy_head(
             f"actions_per_cell must be at most {num_actions} actions / {num_cells} "
             f"cells: {actions_per_cell}"
         )
-    return partial(BoardPolicyHead, features_shape[-1], actions_per_cell, num_others)
-
-
-def _make_value_head(
-    config: NetworkConfig,
-    observation_shape: tuple[int, int, int],
-    features_shape: tuple[int, ...],
-) -> Callable[..., nnx.Module]:
-    """Returns the value head without its `dtype` and `rngs`."""
-    if config.heads == "dense":
-        return partial(ValueHead, features_shape, config.value_head)
-    _check_board(observation_shape, features_shape)
-    return partial(BoardValueHead, features_shape[-1], config.value_head)
-
-
-def _check_board(
-    observation_shape: tuple[int, int, int], features_shape: tuple[int, ...]
-) -> None:
-    height, width, _ = observation_shape
-    if features_shape[:-1] != (height, width):
-        raise ValueError(
-            "network.heads can be board only with a trunk that returns features of the "
-            f"{height}x{width} board, such as conv; this one returns {features_shape}"
-        )
+    return num_others
 
 
 def predict(

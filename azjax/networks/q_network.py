@@ -153,12 +153,20 @@ def init_q_network(
     """
     make = StateNetwork if config.form == "state" else PairNetwork
     num_features = math.prod(observation_shape)
-    networks = [
-        nnx.split(make(num_features, num_actions, config.layers, nnx.Rngs(key)))
-        for key in jax.random.split(rng_key, 2 if config.separate else 1)
-    ]
-    params = tuple(nnx.as_pure(params) for _, params in networks)
-    return networks[0][0], params
+    networks: list[QNetwork] = []
+
+    @jax.jit  # one program, not one for each array
+    def init(rng_key: jax.Array) -> QParams:
+        found = []
+        for key in jax.random.split(rng_key, 2 if config.separate else 1):
+            layers = make(num_features, num_actions, config.layers, nnx.Rngs(key))
+            network, params = nnx.split(layers)
+            networks.append(network)
+            found.append(nnx.as_pure(params))
+        return tuple(found)
+
+    params = init(rng_key)
+    return networks[0], params
 
 
 def every_action_value(

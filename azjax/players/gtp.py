@@ -42,7 +42,15 @@ class GtpProcess(EngineProcess):
         """
         self._num_commands += 1
         self.send(f"{self._num_commands} {command}", seconds, command)
-        answer = self._receive(command, seconds)
+        answer = ""
+        for line in self.lines(command, seconds):
+            if answer and not line:
+                break  # an empty line ends the answer
+            answer += f"{line}\n" if line else ""
+            if answer and answer[0] not in "=?":
+                break  # not a GTP response
+            if len(answer) > MAX_ANSWER:
+                self.fail(f"answers {command!r} with more than {MAX_ANSWER} characters")
         found = re.match(r"([=?])(\d*)", answer)
         if not found or found[2] not in ("", str(self._num_commands)):
             self.fail(
@@ -52,19 +60,6 @@ class GtpProcess(EngineProcess):
         if found[1] == "?":
             raise RefusedError(shown(text))
         return text
-
-    def _receive(self, command: str, seconds: float) -> str:
-        """Returns the next answer; an empty line ends it."""
-        answer = ""
-        for line in self.lines(command, seconds):
-            if answer and not line:
-                break
-            answer += f"{line}\n" if line else ""
-            if answer and answer[0] not in "=?":
-                break  # not a GTP response
-            if len(answer) > MAX_ANSWER:
-                self.fail(f"answers {command!r} with more than {MAX_ANSWER} characters")
-        return answer
 
 
 class GtpPlayer(EnginePlayer["_Engine"]):

@@ -135,10 +135,26 @@ class MinimaxPlayer:
 
     def _scores(self, state: State) -> jax.Array:
         """Returns `[A]` scores: exact for the best moves, lower for all others."""
-        stack = _first_stack(self.game, state, self.depth)
+        game, depth = self.game, self.depth
+        final, to_try = _expand(game, state, jnp.int32(0), depth)
+        lowest = jnp.full(depth, -jnp.inf, jnp.float32)
+        stack = _Stack(
+            level=jnp.int32(0),
+            states=jax.tree.map(
+                lambda leaf: jnp.broadcast_to(leaf, (depth, *leaf.shape)), state
+            ),
+            move=jnp.zeros(depth, jnp.int32),
+            to_try=jnp.full((depth, game.num_actions), -jnp.inf, jnp.float32)
+            .at[0]
+            .set(to_try),
+            best=lowest.at[0].set(final.max()),
+            # A loose bound at the root, because all best moves must be found.
+            beta=lowest.at[0].set(_score_bound(0) + _EPSILON),
+            root_scores=final,
+        )
         stack = jax.lax.while_loop(
             lambda stack: stack.level >= 0,
-            lambda stack: _step(self.game, stack, self.depth),
+            lambda stack: _step(game, stack, depth),
             stack,
         )
         return stack.root_scores
@@ -166,25 +182,6 @@ class _Stack:
     best: jax.Array
     beta: jax.Array
     root_scores: jax.Array
-
-
-def _first_stack(game: Game, state: State, depth: int) -> _Stack:
-    final, to_try = _expand(game, state, jnp.int32(0), depth)
-    minus_infinity = jnp.full(depth, -jnp.inf, jnp.float32)
-    return _Stack(
-        level=jnp.int32(0),
-        states=jax.tree.map(
-            lambda leaf: jnp.broadcast_to(leaf, (depth, *leaf.shape)), state
-        ),
-        move=jnp.zeros(depth, jnp.int32),
-        to_try=jnp.full((depth, game.num_actions), -jnp.inf, jnp.float32)
-        .at[0]
-        .set(to_try),
-        best=minus_infinity.at[0].set(final.max()),
-        # A loose bound at the root, because all best moves must be found.
-        beta=minus_infinity.at[0].set(_score_bound(0) + _EPSILON),
-        root_scores=final,
-    )
 
 
 def _step(game: Game, stack: _Stack, depth: int) -> _Stack:

@@ -19,7 +19,7 @@ games pass `to_azjax`.
 
 from collections.abc import Callable
 
-from azjax.games import Game, State
+from azjax.games import Game
 from azjax.games.host import first_state, legal_actions, next_state
 from azjax.players.session import AnyPlayer, start_session
 
@@ -81,13 +81,6 @@ class AzjaxBot(pyspiel.Bot):
             ValueError: the two games differ.
             ForfeitError: the player cannot continue.
         """
-        moves, position = self._replay(state)
-        actions = {self._to_azjax(state, a): a for a in state.legal_actions()}
-        self._check(state, set(legal_actions(self._game, position)), set(actions))
-        return actions[self._session.choose(position, moves).action]
-
-    def _replay(self, state: pyspiel.State) -> tuple[list[int], State]:
-        """Returns the azjax actions that lead to `state`, and the azjax position."""
         history = state.history()
         if len(history) > self._game.max_moves:
             raise ValueError(
@@ -100,14 +93,14 @@ class AzjaxBot(pyspiel.Bot):
             moves.append(self._to_azjax(walked, action))
             walked.apply_action(action)
             position = next_state(self._game, position, moves[-1])
-        return moves, position
-
-    def _check(self, state: pyspiel.State, legal: set[int], actions: set[int]) -> None:
-        if actions != legal:
+        legal = set(legal_actions(self._game, position))
+        actions = {self._to_azjax(state, a): a for a in state.legal_actions()}
+        if actions.keys() != legal:
             raise ValueError(
                 f"{self._game!r} and {state.get_game()} have different legal actions "
-                f"after {state.history()}, in azjax's numbers: only in azjax "
-                f"{sorted(legal - actions)}, only in OpenSpiel "
-                f"{sorted(actions - legal)}; if only the numbers differ, pass "
+                f"after {history}, in azjax's numbers: only in azjax "
+                f"{sorted(legal - actions.keys())}, only in OpenSpiel "
+                f"{sorted(actions.keys() - legal)}; if only the numbers differ, pass "
                 "`to_azjax`"
             )
+        return actions[self._session.choose(position, moves).action]

@@ -28,7 +28,7 @@ from azjax.players.serialization import (
 )
 from azjax.players.session import AnyPlayer, ExternalPlayer
 from azjax.players.uci import MAX_LIMITS, UciPlayer, check_is_chess
-from azjax.search import SEARCHES, SearchConfig
+from azjax.search import SEARCHES
 from azjax.suggestions import did_you_mean
 
 _log = logging.getLogger(__name__)
@@ -163,9 +163,33 @@ def _alphazero(spec: PlayerSpec, game: Game | None) -> Player:
     simulations = spec.int_setting(
         "simulations", 1, MAX_SIMULATIONS, DEFAULT_SIMULATIONS
     )
-    changes = _search_changes(spec)  # refuses most errors before anything is loaded
+    # Refuses most errors before anything is loaded.
+    spec.choice_setting("algorithm", SEARCHES.names, SEARCHES.names[0])
+    changes: dict[str, Any] = {}
+    for name in spec.settings:
+        if name in _INT_SETTINGS:
+            low = _INT_SETTINGS[name]
+            changes[name] = spec.int_setting(name, low, MAX_SIMULATIONS, low)
+        elif name in _FLOAT_SETTINGS:
+            low = _FLOAT_SETTINGS[name]
+            changes[name] = spec.float_setting(name, low, _MAX_SETTING, 0.0)
+        elif name in _BOOL_SETTINGS:
+            changes[name] = spec.bool_setting(name, False)
     trained = load_run(spec.argument, game, spec.parts)
-    search = _with_changes(spec, trained.search, changes)
+    search = trained.search
+    algorithm = spec.choice_setting("algorithm", SEARCHES.names, search.algorithm)
+    if algorithm != search.algorithm:
+        search = SEARCHES.find(algorithm)(
+            tree_reuse_nodes=search.tree_reuse_nodes, use_solver=search.use_solver
+        )
+    known = {field.name for field in dataclasses.fields(search)}
+    for name in changes:
+        if name not in known:
+            raise ValueError(
+                f"{name} is not a setting of the algorithm {algorithm}, in player "
+                f"{quoted(spec.text)}"
+            )
+    search = dataclasses.replace(search, **changes)
     return dataclasses.replace(trained, search=search).player(simulations)
 
 
@@ -284,10 +308,7 @@ def load_learned(
         player = trained.player(DEFAULT_SIMULATIONS)
         if kind == "network":
             player = NetworkPlayer(trained.game, trained.network, trained.variables)
-    if player.game != game:
-        raise ValueError(
-            f"the player in {directory} is for {player.game}, not for {game}"
-        )
+    _check_is_for(directory, player.game, game)
     return player
 
 
@@ -296,39 +317,3 @@ def _check_is_for(
 ) -> None:
     if wanted is not None and found != wanted:
         raise ValueError(f"the player in {source} is for {found}, not for {wanted}")
-
-
-def _search_changes(spec: PlayerSpec) -> dict[str, Any]:
-    """Returns the search settings in a player spec, without the algorithm."""
-    spec.choice_setting("algorithm", SEARCHES.names, SEARCHES.names[0])
-    changes: dict[str, Any] = {}
-    for name in spec.settings:
-        if name in _INT_SETTINGS:
-            low = _INT_SETTINGS[name]
-            changes[name] = spec.int_setting(name, low, MAX_SIMULATIONS, low)
-        elif name in _FLOAT_SETTINGS:
-            changes[name] = spec.float_setting(
-                name, _FLOAT_SETTINGS[name], _MAX_SETTING, 0.0
-            )
-        elif name in _BOOL_SETTINGS:
-            changes[name] = spec.bool_setting(name, False)
-    return changes
-
-
-def _with_changes(
-    spec: PlayerSpec, search: SearchConfig, changes: dict[str, Any]
-) -> SearchConfig:
-    """Returns a run's search settings with the changes of a player spec."""
-    algorithm = spec.choice_setting("algorithm", SEARCHES.names, search.algorithm)
-    if algorithm != search.algorithm:
-        search = SEARCHES.find(algorithm)(
-            tree_reuse_nodes=search.tree_reuse_nodes, use_solver=search.use_solver
-        )
-    known = {field.name for field in dataclasses.fields(search)}
-    for name in changes:
-        if name not in known:
-            raise ValueError(
-                f"{name} is not a setting of the algorithm {algorithm}, in player "
-                f"{quoted(spec.text)}"
-            )
-    return dataclasses.replace(search, **changes)

@@ -3,7 +3,7 @@ from matplotlib.image import imread
 
 from azjax.arena.chart import draw_chart
 from azjax.arena.results import WinDrawLoss
-from azjax.arena.standings import Standing
+from azjax.arena.tournament import Standing
 
 
 def line(name, elo, low, high):
