@@ -41,7 +41,7 @@ from azjax.games import Game
 from azjax.networks import Parts
 from azjax.players import AnyPlayer, load
 from azjax.players.engine_player import MOVE_SECONDS, EnginePlayer
-from azjax.players.names import split_name, unused_name
+from azjax.players.player_spec import split_name, unused_name
 
 TOURNAMENT_GAMES = 100
 SPRT_GAMES = 2000

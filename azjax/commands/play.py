@@ -19,7 +19,7 @@ from azjax.play.plain import Plain
 from azjax.play.session import Session
 from azjax.play.typeahead import drop_typeahead
 from azjax.players import load as load_player_named
-from azjax.players.names import split_name
+from azjax.players.player_spec import split_name
 
 PATIENCE = 0.5  # seconds to wait for a search when the user quits
 

@@ -28,8 +28,8 @@ from azjax.play.review import (
 )
 from azjax.play.text_output import side_names, signed, sparkline
 from azjax.players import load
-from azjax.players.names import split_name
 from azjax.players.perfect import perfect_player
+from azjax.players.player_spec import split_name
 
 
 def review_command(

@@ -200,7 +200,11 @@ def rows_of(
     moves = np.full((GAMES_AT_ONCE, max(1, *lengths)), -1, np.int32)
     for row, record in zip(moves, records, strict=False):
         row[: len(record.moves)] = record.moves
-    states, last = _replayed(game, moves)
+    last, before = first_states(game, len(moves)), []
+    for actions in moves.T:
+        before.append(last)
+        last = jax.device_get(_step(game, last, actions))
+    states = jax.tree.map(lambda *leaves: np.stack(leaves), *before)  # [L, G, ...]
     rewards = np.asarray(_rewards(game, last))[:, 0]
     stored, results = np.zeros(moves.shape, bool), np.zeros(len(moves), np.float32)
     for index, record in enumerate(records):
@@ -226,9 +230,9 @@ def rows_of(
         labels.append(label)
         values[index, : len(label.values)] = np.array(label.values, np.float32)
     # Where it is not known, a value is the result of the game, and the loss 0.
-    before = np.where(np.isnan(values), results[:, None], values)[:, :-1]
+    known = np.where(np.isnan(values), results[:, None], values)[:, :-1]
     loss = np.nan_to_num(values[:, :-1] - values[:, 1:])
-    value = before[place] * sign + 0.0  # no -0.0
+    value = known[place] * sign + 0.0  # no -0.0
     regret = np.maximum(0, loss[place] * sign) + 0.0
     result = results[row]
     may_be_drawn = np.ones(len(row), bool)
@@ -277,24 +281,6 @@ def _reason(record: GameRecord, reward: float | None) -> str:
     if len(record.moves) <= record.opening_moves:
         return "without moves"
     return ""
-
-
-def _replayed(game: Game, moves: np.ndarray) -> tuple[State, State]:
-    """Plays G games.
-
-    Args:
-        game: the game.
-        moves: `[G, L]` int32; -1 after the end of a game.
-
-    Returns:
-        The positions before each move, leaves `[L, G, ...]`, and the last ones, `[G,
-        ...]`; NumPy arrays.
-    """
-    states, before = first_states(game, len(moves)), []
-    for actions in moves.T:
-        before.append(states)
-        states = jax.device_get(_step(game, states, actions))
-    return jax.tree.map(lambda *leaves: np.stack(leaves), *before), states
 
 
 @jax.jit(static_argnames="game")

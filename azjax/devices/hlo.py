@@ -182,7 +182,7 @@ def read_program(text: str) -> Program:
 def _instruction(
     name: str, text: str, is_root: bool, functions: dict[int, tuple[str, ...]]
 ) -> Instruction:
-    shape, text = _balanced(text) if text.startswith("(") else _word(text)
+    shape, text = _balanced(text) if text.startswith("(") else text.partition(" ")[::2]
     opcode, _, text = text.strip().partition("(")
     operands, attributes = _balanced(f"({text}")
     called = {
@@ -203,11 +203,6 @@ def _instruction(
         trips=int(trips[1]) if trips else None,
         functions=functions.get(int(frame[1]), ()) if frame else (),
     )
-
-
-def _word(text: str) -> tuple[str, str]:
-    first, _, rest = text.partition(" ")
-    return first, rest
 
 
 def _balanced(text: str) -> tuple[str, str]:

@@ -50,25 +50,27 @@ def products_of(jaxpr: core.Jaxpr) -> collections.Counter[Product]:
     """
     counts: collections.Counter[Product] = collections.Counter()
     for equation in jaxpr.eqns:
-        name = equation.primitive.name
-        if name == "dot_general":
-            counts[_dot(equation)] += 1
-        elif name == "conv_general_dilated":
-            counts[_convolution(equation)] += 1
-        times = _times(name, equation.params)
-        for inner in _inner(equation.params.values()):
+        name, params = equation.primitive.name, equation.params
+        if name in ("dot_general", "conv_general_dilated"):
+            variables: list[Any] = [*equation.invars, *equation.outvars]
+            left, right, output = (variable.aval.shape for variable in variables)
+            numbers = params["dimension_numbers"]
+            if name == "dot_general":
+                (contracted, _), _ = numbers
+                kind, terms = "product", math.prod(left[axis] for axis in contracted)
+            else:
+                features = right[numbers.rhs_spec[0]]
+                kind, terms = "convolution", math.prod(right) // features
+            counts[Product(kind, left, right, output, terms)] += 1
+        times = 1
+        if name == "scan":
+            times = params["length"]
+        elif name == "shard_map":  # written for one device
+            times = params["mesh"].size
+        for inner in _inner(params.values()):
             for product, number in products_of(inner).items():
                 counts[product] += times * number
     return counts
-
-
-def _times(name: str, params: dict[str, Any]) -> int:
-    """Returns how often the inner functions of an equation are executed."""
-    if name == "scan":
-        return params["length"]
-    if name == "shard_map":  # written for one device
-        return params["mesh"].size
-    return 1
 
 
 def _inner(values: Sequence[Any] | Any) -> Iterator[core.Jaxpr]:
@@ -79,23 +81,3 @@ def _inner(values: Sequence[Any] | Any) -> Iterator[core.Jaxpr]:
             yield value
         elif isinstance(value, tuple | list):
             yield from _inner(value)
-
-
-def _shapes(equation: core.JaxprEqn) -> tuple[tuple[int, ...], ...]:
-    avals: list[Any] = [
-        variable.aval for variable in (*equation.invars, *equation.outvars)
-    ]
-    return tuple(aval.shape for aval in avals)
-
-
-def _dot(equation: core.JaxprEqn) -> Product:
-    left, right, output = _shapes(equation)
-    (contracted, _), _ = equation.params["dimension_numbers"]
-    terms = math.prod(left[axis] for axis in contracted)
-    return Product("product", left, right, output, terms)
-
-
-def _convolution(equation: core.JaxprEqn) -> Product:
-    left, right, output = _shapes(equation)
-    features = right[equation.params["dimension_numbers"].rhs_spec[0]]
-    return Product("convolution", left, right, output, math.prod(right) // features)

@@ -108,18 +108,14 @@ def _part_read(users: Sequence[Instruction], name: str) -> int | None:
 def _results(computation: dict[str, Instruction]) -> list[Instruction]:
     """Returns the instructions whose results a computation returns."""
     root = next(one for one in computation.values() if one.is_root)
-    roots = [root]
+    results = [root]
     if root.opcode == "tuple":
-        roots = [computation[name] for name in root.operands]
-    return [_behind_bitcasts(computation, one) for one in roots]
-
-
-def _behind_bitcasts(
-    computation: dict[str, Instruction], result: Instruction
-) -> Instruction:
-    while result.opcode == "bitcast" and result.operands[0] in computation:
-        result = computation[result.operands[0]]
-    return result
+        results = [computation[name] for name in root.operands]
+    for place, one in enumerate(results):
+        while one.opcode == "bitcast" and one.operands[0] in computation:
+            one = computation[one.operands[0]]  # noqa: PLW2901
+        results[place] = one
+    return results
 
 
 def _part_written(scope: dict[str, Instruction], result: Instruction) -> int | None:

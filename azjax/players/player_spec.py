@@ -1,8 +1,11 @@
-"""Parses player strings: `KIND:ARGUMENT?NAME=VALUE&NAME=VALUE`."""
+"""Player strings, `KIND:ARGUMENT?NAME=VALUE&NAME=VALUE`, and names of players."""
 
 import dataclasses
 import math
-from collections.abc import Mapping
+import os
+import re
+import shlex
+from collections.abc import Container, Mapping
 from urllib.parse import parse_qsl
 
 from azjax.checks import quoted
@@ -11,6 +14,7 @@ from azjax.networks import Parts
 from azjax.suggestions import did_you_mean
 
 _MAX_DIGITS = 7
+_NAME = re.compile(r"([\w.+-]+)=")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -113,3 +117,35 @@ def require_game(spec: PlayerSpec, game: Game | None) -> Game:
     if game is None:
         raise ValueError(f"the player {quoted(spec.text)} requires a game")
     return game
+
+
+def split_name(text: str) -> tuple[str | None, str]:
+    """Splits `NAME=PLAYER`; the name is None if there is none."""
+    found = _NAME.match(text)
+    return (found[1], text[found.end() :]) if found else (None, text)
+
+
+def unused_name(name: str, used: Container[str]) -> str:
+    """Returns the name, with a number appended if it is already used."""
+    unused, number = name, 1
+    while unused in used:
+        number += 1
+        unused = f"{name}#{number}"
+    return unused
+
+
+def public_name(spec: str) -> str:
+    """Returns a player string without directories and without a program's arguments.
+
+    `gtp:bin/gnugo --mode gtp` becomes `gnugo`, `network:old/runs/go` becomes
+    `network:go`.
+    """
+    kind, colon, argument = spec.partition(":")
+    if kind == "uci":
+        argument = argument.partition("?")[0]
+    if kind in ("gtp", "uci"):
+        return os.path.basename(shlex.split(argument)[0])
+    if not colon:
+        return spec
+    argument, mark, settings = argument.partition("?")
+    return f"{kind}:{os.path.basename(os.path.abspath(argument))}{mark}{settings}"

@@ -35,12 +35,6 @@ def migrate(config: object) -> dict[str, Any]:
     return migrated
 
 
-def _from_1(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Version 2 adds the optimizer to AlphaZero runs; None if unknown."""
-    is_run_of_alphazero = "learner" in config
-    return {**config, "optimizer": None} if is_run_of_alphazero else dict(config)
-
-
 def _from_2(config: Mapping[str, Any]) -> dict[str, Any]:
     """Version 3 renames the settings of AlphaZero and nests those of a trunk."""
     if config.get("kind") == "q_learning":
@@ -52,12 +46,6 @@ def _from_2(config: Mapping[str, Any]) -> dict[str, Any]:
     if "network" in migrated:
         migrated["network"] = _nested_trunk(migrated["network"])
     return migrated
-
-
-def _from_3(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Version 4 adds the number of lanes to AlphaZero runs; older runs have one."""
-    is_run_of_alphazero = "learner" in config
-    return {**config, "num_lanes": 1} if is_run_of_alphazero else dict(config)
 
 
 def _from_4(config: Mapping[str, Any]) -> dict[str, Any]:
@@ -73,35 +61,6 @@ def _from_4(config: Mapping[str, Any]) -> dict[str, Any]:
     return {**config, "search": {"algorithm": algorithm, **search}}
 
 
-def _from_5(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Version 6 adds the kind of the heads to networks with policy and value; older
-    ones are dense."""
-    return _with(config, "network", "value_head", heads="dense")
-
-
-def _from_6(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Version 7 adds the regret of moves that count in value targets, and the settings
-    of kept games, to AlphaZero runs; in older ones all moves counted."""
-    return _with(config, "learner", max_regret=2.0)
-
-
-def _from_7(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Version 8 adds line planes to networks with policy and value, and to AlphaZero
-    runs the fraction of stored games and the services that get the metrics; older
-    networks have no such planes, older runs with stored games learn from these alone,
-    and none have services."""
-    migrated = _with(config, "network", "value_head", line_length=0)
-    if "learner" in config:
-        migrated["stored_fraction"] = 1.0
-    return migrated
-
-
-def _from_8(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Version 9 adds the heads of owners and margin to AlphaZero runs; older ones have
-    none."""
-    return _with(config, "learner", owners_weight=0.0)
-
-
 def _from_9(config: Mapping[str, Any]) -> dict[str, Any]:
     """Version 10 lets the dense trunk pass on its input; older ones do not."""
     network = config.get("network")
@@ -111,6 +70,11 @@ def _from_9(config: Mapping[str, Any]) -> dict[str, Any]:
     if not isinstance(trunk, dict) or trunk.get("name") != "dense":
         return dict(config)
     return {**config, "network": {**network, "trunk": {**trunk, "input_skip": False}}}
+
+
+def _in_run(config: Mapping[str, Any], **added: Any) -> dict[str, Any]:
+    """Adds settings to AlphaZero runs."""
+    return {**config, **added} if "learner" in config else dict(config)
 
 
 def _with(
@@ -207,13 +171,22 @@ _NAMES_OF_3 = {
 }
 _Q_MINUTES = 2.0  # default length of a Q-learning run in version 2
 _STEPS: Mapping[int, Callable[[Mapping[str, Any]], dict[str, Any]]] = {
-    1: _from_1,
+    # The optimizer; None if unknown.
+    1: lambda config: _in_run(config, optimizer=None),
     2: _from_2,
-    3: _from_3,
+    # Lanes; older runs have one.
+    3: lambda config: _in_run(config, num_lanes=1),
     4: _from_4,
-    5: _from_5,
-    6: _from_6,
-    7: _from_7,
-    8: _from_8,
+    # The kind of the heads of networks with policy and value; older ones are dense.
+    5: lambda config: _with(config, "network", "value_head", heads="dense"),
+    # The regret of moves that count in value targets; in older runs all moves counted.
+    6: lambda config: _with(config, "learner", max_regret=2.0),
+    # Line planes, which older networks lack, and the fraction of stored games: older
+    # runs with stored games learn from these alone.
+    7: lambda config: _in_run(
+        _with(config, "network", "value_head", line_length=0), stored_fraction=1.0
+    ),
+    # The heads of owners and margin; older runs have none.
+    8: lambda config: _with(config, "learner", owners_weight=0.0),
     9: _from_9,
 }

@@ -1,6 +1,6 @@
 import pytest
 
-from azjax.players.names import public_name, split_name, unused_name
+from azjax.players.player_spec import public_name, split_name, unused_name
 
 
 def test_a_name_is_split_at_the_equals_sign():

@@ -17,7 +17,7 @@ from azjax.play.server.messages import shown
 from azjax.play.server.ratings import find_ratings, player_key
 from azjax.play.server.runs import RunInfo, find_runs, one_line
 from azjax.players import AnyPlayer, load
-from azjax.players.names import public_name, split_name, unused_name
+from azjax.players.player_spec import public_name, split_name, unused_name
 from azjax.players.registry import load_learned
 from azjax.players.serialization import PRETRAINED
 
