@@ -118,30 +118,22 @@ def _check_attributes(game: Game) -> None:
                 f"is cell a of {num_cells}, or a pass after them, and the game has "
                 f"{game.num_actions} actions",
             )
-    per_cell = game.actions_per_cell
-    require(
-        type(per_cell) is int and 0 <= per_cell * num_cells <= game.num_actions,
-        f"actions_per_cell: must be an int from 0 to {game.num_actions // num_cells}, "
-        f"for {game.num_actions} actions and {num_cells} cells: {per_cell!r}",
-    )
-    most = game.max_legal_actions
-    require(
-        type(most) is int and 0 <= most <= game.num_actions,
-        f"max_legal_actions: must be an int from 0 to {game.num_actions}, the number "
-        f"of actions: {most!r}",
-    )
-    length, longest = game.line_length, max(game.observation_shape[:2])
-    require(
-        type(length) is int and 0 <= length <= longest,
-        f"line_length: must be an int from 0 to {longest}, the longer side: {length!r}",
-    )
+    per_cell = f"for {game.num_actions} actions and {num_cells} cells"
+    for name, most, why in (
+        ("actions_per_cell", game.num_actions // num_cells, per_cell),
+        ("max_legal_actions", game.num_actions, "the number of actions"),
+        ("line_length", max(game.observation_shape[:2]), "the longer side"),
+    ):
+        value = getattr(game, name)
+        require(
+            type(value) is int and 0 <= value <= most,
+            f"{name}: must be an int from 0 to {most}, {why}: {value!r}",
+        )
 
 
 def _check_options(game: Game) -> None:
-    names, found = (
-        sorted(inspect.signature(type(game)).parameters),
-        sorted(game.options),
-    )
+    names = sorted(inspect.signature(type(game)).parameters)
+    found = sorted(game.options)
     require(
         names == found,
         f"options: must have the arguments of the constructor, {names}: {found}",

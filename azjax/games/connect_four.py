@@ -10,8 +10,8 @@ import numpy as np
 
 from azjax.games import bitboard, rendering
 from azjax.games.core import Game, select
-from azjax.games.lines import cells_in_lines
 from azjax.games.registry import register
+from azjax.games.stones import cells_in_lines
 from azjax.games.symmetry import Symmetry, identity
 
 HEIGHT, WIDTH = 6, 7

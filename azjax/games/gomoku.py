@@ -9,9 +9,8 @@ import numpy as np
 from azjax.checks import check_bool, check_int, is_int, quoted
 from azjax.games import bitboard, rendering
 from azjax.games.core import Game, select, zero_sum
-from azjax.games.lines import cells_in_lines
 from azjax.games.registry import register
-from azjax.games.stones import State, after_stone, empty_board
+from azjax.games.stones import State, after_stone, cells_in_lines, empty_board
 from azjax.games.symmetry import Symmetry, board_symmetries
 
 

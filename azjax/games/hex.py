@@ -158,23 +158,15 @@ class Hex(Game[State]):
 
         first = (stone, bitboard.has_any(stone))
         chain, _ = jax.lax.while_loop(lambda carry: carry[1], grow, first)
-        sides_of_first, sides_of_second = self._sides
-        start, end = select(is_second, sides_of_second, sides_of_first)
+        cells, num_bits = self._grid.cells, self._grid.num_bits
+        top, bottom, left, right = (
+            bitboard.constant(line, num_bits)
+            for line in (cells[0], cells[-1], cells[:, 0], cells[:, -1])
+        )
+        start, end = select(is_second, (left, right), (top, bottom))
         return bitboard.has_any(bitboard.intersection(chain, start)) & bitboard.has_any(
             bitboard.intersection(chain, end)
         )
-
-    @property
-    def _sides(self) -> list[tuple[bitboard.Board, bitboard.Board]]:
-        """For each player, the boards of the two sides to connect."""
-        cells, num_bits = self._grid.cells, self._grid.num_bits
-        return [
-            (
-                bitboard.constant(lines[0], num_bits),
-                bitboard.constant(lines[-1], num_bits),
-            )
-            for lines in (cells, cells.T)
-        ]
 
     def _spread(self, chain: bitboard.Board, mine: bitboard.Board) -> bitboard.Board:
         """Returns the stones of `mine` that are in `chain` or next to it."""

@@ -9,7 +9,7 @@ import pytest
 from compiled_games import all_lines, board_of, compiled, play
 
 from azjax.games import make
-from azjax.games.lines import cells_in_lines
+from azjax.games.stones import cells_in_lines
 
 DRAWN = "X...O .X.O. ..XXX .O.X. OOOOX"
 # Games of Connect Four that fill the board.

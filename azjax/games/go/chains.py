@@ -28,8 +28,12 @@ class Chains:
 
     def __init__(self, grid: bitboard.Grid):
         self.grid = grid
-        self.codes = _make_codes(grid.cells.size)
         cells = grid.cells.ravel()
+        size = next(n for n in itertools.count() if math.comb(n, n // 2) >= cells.size)
+        self.codes = np.zeros((size, cells.size), bool)
+        ways = itertools.combinations(range(size), size // 2)
+        for point, bits in enumerate(itertools.islice(ways, cells.size)):
+            self.codes[list(bits), point] = True
         self._code_boards = [
             bitboard.constant(cells[code], grid.num_bits) for code in self.codes
         ]
@@ -66,7 +70,8 @@ class Chains:
         black, white = stones
         empty = bitboard.difference(self.grid.full, bitboard.union(black, white))
         near = bitboard.intersection(empty, self.neighbors(_stack(stones)))
-        by_black, by_white = _unstack(self._flood(near, (empty,)))
+        flooded = jnp.stack(self._flood(near, (empty,)), axis=1)
+        by_black, by_white = (tuple(words) for words in flooded)
         return (
             bitboard.union(black, bitboard.difference(by_black, by_white)),
             bitboard.union(white, bitboard.difference(by_white, by_black)),
@@ -119,24 +124,9 @@ class Chains:
         return jax.lax.while_loop(has_grown, advance, (start, jnp.int32(-1)))[0]
 
 
-def _make_codes(num_points: int) -> np.ndarray:
-    """Returns `[J, num_points]` bool, the codes of `Chains`."""
-    num_bits = next(n for n in itertools.count() if math.comb(n, n // 2) >= num_points)
-    codes = np.zeros((num_bits, num_points), bool)
-    ways = itertools.combinations(range(num_bits), num_bits // 2)
-    for point, bits in enumerate(itertools.islice(ways, num_points)):
-        codes[list(bits), point] = True
-    return codes
-
-
 def _stack(boards: Sequence[bitboard.Board]) -> bitboard.Board:
     """Returns one board whose words have an axis for the `boards`."""
     return tuple(jnp.stack(words) for words in zip(*boards, strict=True))
-
-
-def _unstack(board: bitboard.Board) -> list[bitboard.Board]:
-    """Returns the boards along the axis of the words."""
-    return [tuple(words) for words in jnp.stack(board, axis=1)]
 
 
 def _more_set_than(boards: bitboard.Board, limit: int) -> bitboard.Board:

@@ -73,7 +73,7 @@ def game_to_svg(
     last_action: int | None,
     policies: Mapping[str, np.ndarray] | None,
 ) -> str:
-    """Draws one position as an SVG document; the arguments are those of `Game.to_svg`."""
+    """Draws one position as an SVG document; the arguments are as in `Game.to_svg`."""
     arrays = {name: np.asarray(policy) for name, policy in (policies or {}).items()}
     for name, policy in arrays.items():
         if policy.shape != (game.num_actions,):

@@ -1,7 +1,6 @@
 """Boards as SVG: complete documents on a ground of their own, hence the same on light
 and on dark pages."""
 
-import functools
 import html
 import itertools
 from collections.abc import Collection, Iterator, Mapping, Sequence
@@ -81,7 +80,7 @@ def board_to_svg(
         winning: the cells that won the game, marked as well.
         policies: probabilities of the next move.
     """
-    columns, cells, arrows = _by_kind(policies or {}, board.shape)
+    bars, cell_bars, arrows = _by_kind(policies or {}, board.shape)
     pieces = [
         style.pieces[board[row, column]](*style.center(row, column))
         for row, column in np.argwhere(board >= 0).tolist()
@@ -91,11 +90,25 @@ def board_to_svg(
     box = _box(
         style,
         *board.shape,
-        above=BAR_ROOM if columns else 0,
+        above=BAR_ROOM if bars else 0,
         below=LEGEND_ROOM if policies else 0,
     )
-    names = functools.partial(_cell_names, column_labels, row_labels)
-    title = _title(style, board, names(marked), names(winning))
+    last, won = (
+        " ".join(
+            f"{column_labels[column]}{row_labels[row] if row_labels else ''}"
+            for row, column in cells
+        )
+        for cells in (marked, winning)
+    )
+    counts = [f"{(board == piece).sum()} {n}" for piece, n in enumerate(style.names)]
+    title = (
+        f"Board of {board.shape[0]} rows and {board.shape[1]} columns: "
+        f"{', '.join(counts)}, last move {last or 'none'}"
+        f"{', won by ' if won else ''}{won}"
+    )
+    places = [style.column_label(len(board), n) for n in range(len(column_labels))]
+    places += [style.row_label(row) for row in range(len(row_labels))]
+    labels = zip(places, (*column_labels, *row_labels), strict=True)
     return "\n".join(
         [
             f'<svg xmlns="http://www.w3.org/2000/svg" role="img" '
@@ -109,9 +122,9 @@ def board_to_svg(
             *pieces,
             *style.front(*board.shape),
             *above,
-            *_labels(style, column_labels, row_labels, board.shape[0]),
-            *_column_bars(style, columns),
-            *_cell_bars(style, cells, board),
+            *(elements.label(*place, label) for place, label in labels),
+            *_column_bars(style, bars),
+            *_cell_bars(style, cell_bars, board),
             *_arrows(style, arrows),
             *_legend(tuple(policies or ()), box[1] + box[3] - LEGEND_ROOM + 8),
             "</svg>",
@@ -174,35 +187,6 @@ def _by_kind(
                 f"{name!r} has {policy.shape}"
             )
     return columns, cells, arrows
-
-
-def _cell_names(
-    column_labels: Sequence[str], row_labels: Sequence[str], cells: Collection[Cell]
-) -> str:
-    return " ".join(
-        f"{column_labels[column]}{row_labels[row] if row_labels else ''}"
-        for row, column in cells
-    )
-
-
-def _title(style: Style, board: np.ndarray, last: str, won: str) -> str:
-    counts = [
-        f"{(board == piece).sum()} {name}" for piece, name in enumerate(style.names)
-    ]
-    return (
-        f"Board of {board.shape[0]} rows and {board.shape[1]} columns: "
-        f"{', '.join(counts)}, last move {last or 'none'}"
-        f"{', won by ' if won else ''}{won}"
-    )
-
-
-def _labels(
-    style: Style, columns: Sequence[str], rows: Sequence[str], height: int
-) -> Iterator[str]:
-    for column, label in enumerate(columns):
-        yield elements.label(*style.column_label(height, column), label)
-    for row, label in enumerate(rows):
-        yield elements.label(*style.row_label(row), label)
 
 
 def _column_bars(style: Style, policies: Mapping[str, np.ndarray]) -> Iterator[str]:
