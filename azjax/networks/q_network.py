@@ -1,6 +1,7 @@
 """Networks of action values: Q(s, a)."""
 
 import dataclasses
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -137,6 +138,10 @@ class PairNetwork(nnx.Module):
         return observation @ kernel[:num_features] + bias, kernel[num_features:]
 
 
+# In one program, not one for each array.
+@functools.partial(
+    jax.jit, static_argnames=("observation_shape", "num_actions", "config")
+)
 def init_q_network(
     rng_key: jax.Array,
     observation_shape: tuple[int, int, int],
@@ -153,20 +158,12 @@ def init_q_network(
     """
     make = StateNetwork if config.form == "state" else PairNetwork
     num_features = math.prod(observation_shape)
-    networks: list[QNetwork] = []
-
-    @jax.jit  # one program, not one for each array
-    def init(rng_key: jax.Array) -> QParams:
-        found = []
-        for key in jax.random.split(rng_key, 2 if config.separate else 1):
-            layers = make(num_features, num_actions, config.layers, nnx.Rngs(key))
-            network, params = nnx.split(layers)
-            networks.append(network)
-            found.append(nnx.as_pure(params))
-        return tuple(found)
-
-    params = init(rng_key)
-    return networks[0], params
+    networks = [
+        nnx.split(make(num_features, num_actions, config.layers, nnx.Rngs(key)))
+        for key in jax.random.split(rng_key, 2 if config.separate else 1)
+    ]
+    params = tuple(nnx.as_pure(params) for _, params in networks)
+    return networks[0][0], params
 
 
 def every_action_value(

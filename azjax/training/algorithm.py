@@ -215,12 +215,17 @@ def _make_init(
     # Jitted, so that each device allocates only its own lanes.
     init_lanes = lanes.jit(jax.vmap(init_lane))
 
-    def init(variables: Variables) -> TrainState:
+    # In one program, not one for each array.
+    @functools.partial(jax.jit, out_shardings=lanes.replicated)
+    def init_shared(variables: Variables):
         run_key, games_key = jax.random.split(jax.random.key(config.seed + 1))
         lane_keys = jax.random.split(games_key, lanes.number)
+        learner = init_learner(variables, optimizer)
+        return lane_keys, (learner, run_key, jnp.int32(0))
+
+    def init(variables: Variables) -> TrainState:
+        lane_keys, (learner, rng_key, iteration) = init_shared(variables)
         games, replay, sampler_state = init_lanes(lane_keys)
-        rest = (init_learner(variables, optimizer), run_key, jnp.int32(0))
-        learner, rng_key, iteration = lanes.replicate(rest)
         return TrainState(learner, games, replay, sampler_state, rng_key, iteration)
 
     return init

@@ -112,7 +112,7 @@ def _with_input_skip(
     if wanted_planes <= planes or _PROJECT not in params:
         return variables
     # The rows of the windows, then those of each plane of each cell.
-    kernel = params[_PROJECT]
+    kernel = np.asarray(params[_PROJECT])
     num_cells, num_outputs = height * width, kernel.shape[1]
     of_windows, of_cells = np.split(kernel, [len(kernel) - num_cells * planes])
     of_cells = of_cells.reshape(num_cells, planes, num_outputs)

@@ -64,6 +64,8 @@ from azjax.training.territory import (
 STATE_VERSION = 7  # raised when the layout of `TrainState` or of its progress changes
 CURSOR = "stored_games"  # in the totals; see `StoredGames`
 
+_learning_rate = jax.jit(learning_rate, static_argnums=0)
+
 
 def train(
     config: TrainConfig,
@@ -299,7 +301,7 @@ def _iterate(
     row["self_play_seconds"] = times[1] - times[0]
     row["update_seconds"] = times[-1] - times[1]  # 0 without updates
     # Reported only: the optimizer computes the rate from `share`.
-    rate = None if has_own_optimizer else float(learning_rate(config.learner, share))
+    rate = None if has_own_optimizer else float(_learning_rate(config.learner, share))
     return state, totals, {**row, "learning_rate": rate}
 
 

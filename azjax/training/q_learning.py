@@ -1,5 +1,6 @@
 """`train_q`: Q-learning, a baseline for small games."""
 
+import functools
 import time
 from collections.abc import Callable
 from typing import Any
@@ -109,15 +110,15 @@ def _make_functions(
     play_and_learn = jax.jit(make_iterate(config, game, network), donate_argnums=(0, 1))
     weight_norm = jax.jit(optax.tree.norm)
 
-    def init() -> QState:
-        state = QState(
+    # Placed like restored arrays; otherwise a continued run would compile twice.
+    @functools.partial(jax.jit, out_shardings=device)
+    def init(params: QParams) -> QState:
+        return QState(
             learner=init_q_learner(params),
             games=start_q_games(game, config.games),
             rng_key=jax.random.key(config.seed + 1),
             iteration=jnp.int32(0),
         )
-        # Placed like restored arrays; otherwise a continued run would compile twice.
-        return jax.device_put(state, jax.devices()[0])
 
     def iterate(
         state: QState, totals: Totals, share: float, enter: Callable[[str], None]
@@ -149,7 +150,7 @@ def _make_functions(
         config=config,
         state_version=STATE_VERSION,
         positions=config.batch_moves,
-        init=init,
+        init=lambda: init(params),
         shardings=lambda state: jax.tree.map(lambda leaf: device, state),
         iterate=iterate,
         counters=counters,

@@ -4,7 +4,6 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 import pytest
-from untrained import in_one_program
 
 from azjax.networks import (
     QNetworkConfig,
@@ -45,9 +44,7 @@ class Values(NamedTuple):
 @functools.cache
 def values_of(form, separate=False):
     config = QNetworkConfig(form=form, hidden=(7, 6), separate=separate)
-    network, initial = in_one_program(
-        init_q_network, jax.random.key(1), SHAPE, NUM_ACTIONS, config
-    )
+    network, initial = init_q_network(jax.random.key(1), SHAPE, NUM_ACTIONS, config)
     initial, rng = jax.device_get(initial), np.random.default_rng(2)
     noisy = jax.tree.map(
         lambda leaf: np.float32(leaf + 0.3 * rng.normal(size=leaf.shape)), initial

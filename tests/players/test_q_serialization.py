@@ -4,7 +4,6 @@ import json
 import chex
 import jax
 import pytest
-from untrained import in_one_program
 
 from azjax import games
 from azjax.networks import QNetworkConfig, init_q_network
@@ -29,8 +28,7 @@ CONFIGS = [
 
 @functools.cache
 def trained_q(config):
-    network, params = in_one_program(
-        init_q_network,
+    network, params = init_q_network(
         *(jax.random.key(5), GAME.observation_shape, GAME.num_actions, config),
     )
     return TrainedQ(GAME, network, jax.tree.map(lambda x: x + 0.1, params), config)

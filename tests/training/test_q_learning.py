@@ -69,7 +69,7 @@ def assert_complete(run, *, networks=1):
     names = {path.name for path in run.directory.iterdir()}
     wanted = {"config.json", "metrics.jsonl", "plots", "player", "checkpoints"}
     assert wanted <= names
-    states = jax.tree.map(lambda leaf: leaf[None], GAME.init())
+    states = jax.tree.map(lambda leaf: np.asarray(leaf)[None], GAME.init())
     key = jax.random.key(0)
     chex.assert_trees_all_equal(
         choose(load(f"q_learning:{run.directory}", GAME), key, states),

@@ -5,7 +5,6 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import struct
-from untrained import in_one_program
 
 from azjax import games
 from azjax.networks import QNetworkConfig, init_q_network
@@ -38,8 +37,7 @@ class LastPlayer:
 
 @pytest.fixture(scope="module")
 def learner():
-    return in_one_program(
-        init_q_network,
+    return init_q_network(
         jax.random.key(0),
         GAME.observation_shape,
         GAME.num_actions,

@@ -11,6 +11,7 @@ from azjax import games
 from azjax.data import GAMES
 from azjax.networks import Network, Variables
 from azjax.training import (
+    CheckpointConfig,
     Games,
     SelfPlayConfig,
     TrainConfig,
@@ -34,7 +35,8 @@ def half_stored(directory, source, **changes):
     four in each of two lanes."""
     settings = {"learn_from": (str(source),), "stored_fraction": 0.5}
     once = dataclasses.replace(config("unused").evaluation, num_evaluations=1)
-    return config(directory, evaluation=once, **settings | changes)
+    settings |= {"evaluation": once, "checkpoint": CheckpointConfig()}
+    return config(directory, **settings | changes)
 
 
 @pytest.fixture(scope="module")

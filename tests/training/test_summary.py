@@ -8,7 +8,7 @@ from compiled_games import compiled
 from rich.console import Console
 from training import test_reporting
 from training.saved_runs import save_run
-from untrained import in_one_program, untrained
+from untrained import untrained
 
 from azjax import games
 from azjax.networks import (
@@ -146,8 +146,8 @@ def test_print_run_says_how_it_learned(summary_of, tmp_path, settings, method):
 
 def test_print_q_run_prints_commands(summary_of, tmp_path):
     config = QNetworkConfig(hidden=(8,))
-    network, params = in_one_program(
-        init_q_network, jax.random.key(0), GAME.observation_shape, 9, config
+    network, params = init_q_network(
+        jax.random.key(0), GAME.observation_shape, 9, config
     )
     trained = TrainedQ(GAME, network, params, config)
     text = summary_of(print_q_run, trained, tmp_path)
