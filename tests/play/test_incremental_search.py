@@ -125,7 +125,7 @@ def test_a_new_search_does_not_reuse_the_previous_tree(slices, positions):
 
 
 def test_trees_move_with_their_positions_when_a_batch_grows_and_shrinks(
-    slices, positions, found_alone
+    slices, positions, found_alone, compilations
 ):
     first, second, third = ((4,), (4, 3), (0, 6, 1, 5))
     _, trees = slices.search(0, batch([positions[third]], [0]), slices.empty_trees(1))
@@ -139,6 +139,7 @@ def test_trees_move_with_their_positions_when_a_batch_grows_and_shrinks(
         one = batch([positions[third]], [number])
         (decision,), trees = slices.search(number, one, trees)
     np.testing.assert_array_equal(decision.analysis.visits, found_alone[third][1])
+    assert compilations == []
 
 
 def test_slices_of_random_playouts_add_up():

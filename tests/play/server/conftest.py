@@ -9,6 +9,7 @@ import pytest
 from untrained import untrained_shapes
 
 from azjax import games
+from azjax.games.host import legal_actions
 from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.play.server import Limits, PlayerRegistry, make_catalog
 from azjax.players import (
@@ -44,8 +45,7 @@ class FailingPlayer:
             raise ForfeitError("the engine died")
         if self.is_beaten:
             raise ResignError("resigned")
-        legal = np.asarray(self.game.legal_action_mask(state))
-        return MoveDecision(int(legal.argmax()))
+        return MoveDecision(legal_actions(self.game, state)[0])
 
     def close(self):
         self.num_closed += 1
