@@ -1,7 +1,24 @@
-"""The lines that a front end sends, as they arrive."""
+"""The standard input: the lines of a front end as they arrive, and keys to discard."""
 
 import os
+import sys
 from collections.abc import Iterator
+
+
+def drop_typeahead() -> None:
+    """Discards unread keys if the standard input is a terminal."""
+    if not sys.stdin.isatty():
+        return
+    if sys.platform == "win32":
+        import msvcrt  # noqa: PLC0415  # Windows only
+
+        while msvcrt.kbhit():
+            msvcrt.getwch()
+    else:
+        import termios  # noqa: PLC0415  # not on Windows
+
+        termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
+
 
 CHUNK = 1 << 16  # bytes
 MAX_LINE = 1 << 16  # bytes

@@ -15,9 +15,8 @@ from azjax.checks import check_int
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.games import Game, GameRecord
 from azjax.play.game_description import describe_start
-from azjax.play.joined_modules import joined
 from azjax.play.opponents import default_opponent
-from azjax.play.page_files import page_files
+from azjax.play.page_files import joined, page_files
 from azjax.play.review import find_game
 from azjax.play.server.describing import (
     RESIGNATION,

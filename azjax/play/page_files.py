@@ -1,7 +1,8 @@
-"""The files of the page."""
+"""The files of the page, also with its JavaScript modules bundled into one."""
 
 import importlib.resources
 import mimetypes
+import re
 from pathlib import Path, PurePosixPath
 
 RULES = "games"
@@ -35,3 +36,66 @@ def browser_games() -> list[str]:
     """Returns the games with rules in JavaScript, sorted."""
     names = {path.stem for path in (page_files() / RULES).glob("*.js")}
     return sorted(names - {SHARED_RULES})
+
+
+_IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+\.js)";\n', re.MULTILINE)
+_EXPORT = re.compile(
+    r"^export ((?:async )?(?:function|class|const) (\w+))", re.MULTILINE
+)
+_UNKNOWN = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
+
+
+def joined(folder: Path, entry: str) -> str:
+    """Returns a module with the code of `entry` and all its imports.
+
+    Each imported module becomes a function, called once, that returns its exports; this
+    keeps their names apart. `entry` comes last and may have a default export.
+
+    Args:
+        folder: folder of the modules. They must import by
+            `import { name, ... } from "./file.js";` and export declarations only.
+        entry: file name of the main module.
+
+    Raises:
+        ValueError: a module imports or exports in another form, or imports in a cycle.
+    """
+    names = _in_order(folder, entry, ())
+    parts = [_as_function(folder, name) for name in names if name != entry]
+    text = _with_known_imports((folder / entry).read_text())
+    _check(entry, text.replace("export default ", "", 1))
+    return "\n".join([*parts, text])
+
+
+def _in_order(folder: Path, name: str, importers: tuple[str, ...]) -> list[str]:
+    """Returns a module after its imports, without duplicates."""
+    if name in importers:
+        raise ValueError(f"modules import in a cycle: {' '.join([*importers, name])}")
+    ordered: dict[str, None] = {}
+    for _, imported in _IMPORT.findall((folder / name).read_text()):
+        ordered |= dict.fromkeys(_in_order(folder, imported, (*importers, name)))
+    return [*ordered, name]
+
+
+def _as_function(folder: Path, name: str) -> str:
+    text = _with_known_imports((folder / name).read_text())
+    exports = [exported for _, exported in _EXPORT.findall(text)]
+    text = _EXPORT.sub(r"\1", text)
+    _check(name, text)
+    returned = f"return {{ {', '.join(exports)} }};"
+    return f"const {_variable(name)} = (() => {{\n{text}{returned}\n}})();\n"
+
+
+def _with_known_imports(text: str) -> str:
+    return _IMPORT.sub(
+        lambda found: f"const {found[1]} = {_variable(found[2])};\n", text
+    )
+
+
+def _variable(name: str) -> str:
+    return f"module_{name.removesuffix('.js')}"
+
+
+def _check(name: str, text: str) -> None:
+    unknown = _UNKNOWN.search(text)
+    if unknown is not None:
+        raise ValueError(f"{name} cannot be joined: {unknown[0]}")

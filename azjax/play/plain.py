@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from azjax.play.background import CallbackQueue
-from azjax.play.events import (
+from azjax.play.controller import (
     AdviceFailed,
     Advised,
     Event,

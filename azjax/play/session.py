@@ -8,9 +8,16 @@ from typing import NamedTuple
 
 from azjax.games import Game, saved_game
 from azjax.games.saved_game import RESULTS, UNFINISHED, SavedGame
-from azjax.play.controller import Controller, PlayerSessions
-from azjax.play.events import Advised, Event, Forfeited, Jumped, Moved
-from azjax.play.executor import Executor, InlineExecutor
+from azjax.play.background import Executor, InlineExecutor
+from azjax.play.controller import (
+    Advised,
+    Controller,
+    Event,
+    Forfeited,
+    Jumped,
+    Moved,
+    PlayerSessions,
+)
 from azjax.play.text_output import expected_value, side_names
 from azjax.players import (
     AnyPlayer,

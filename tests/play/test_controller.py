@@ -1,10 +1,10 @@
 import pytest
 
 from azjax import games
-from azjax.play.controller import Controller
-from azjax.play.events import (
+from azjax.play.controller import (
     AdviceFailed,
     Advised,
+    Controller,
     Forfeited,
     GameOver,
     Jumped,

@@ -1,6 +1,6 @@
 import pytest
 
-from azjax.play.executor import InlineExecutor
+from azjax.play.background import InlineExecutor
 from azjax.players import MoveDecision
 
 

@@ -5,8 +5,7 @@ import subprocess
 
 import pytest
 
-from azjax.play.joined_modules import joined
-from azjax.play.page_files import page_files
+from azjax.play.page_files import joined, page_files
 
 
 def write(folder, **modules):

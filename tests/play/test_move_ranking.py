@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from azjax.play.move_ranking import rank_moves
+from azjax.play.text_output import rank_moves
 from azjax.players import Analysis, MoveDecision
 
 PRIOR = np.float32([0.1, 0, 0, 0, 0.6, 0, 0, 0, 0.3])

@@ -2,7 +2,7 @@ import pytest
 
 from azjax import games
 from azjax.games.host import first_state, legal_actions, next_state
-from azjax.play.pointing import Pointing
+from azjax.play.screen.board import Pointing
 
 
 def position(name, *moves):

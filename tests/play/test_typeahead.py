@@ -2,7 +2,7 @@ import io
 import os
 import pty
 
-from azjax.play.typeahead import drop_typeahead
+from azjax.play.input_lines import drop_typeahead
 
 
 def test_unread_keys_are_discarded(monkeypatch):

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from azjax.games import Game, State
 from azjax.games.host import next_state
-from azjax.play.move_ranking import rank_moves
+from azjax.play.text_output import rank_moves
 from azjax.players import MoveDecision
 from azjax.players.gtp_notation import to_vertex
 

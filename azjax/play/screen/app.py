@@ -16,8 +16,8 @@ from textual.geometry import Size
 from textual.screen import ModalScreen
 from textual.widgets import Footer, Static
 
-from azjax.play.background import CallbackQueue
-from azjax.play.events import (
+from azjax.play.background import CallbackQueue, Executor
+from azjax.play.controller import (
     AdviceFailed,
     Advised,
     Event,
@@ -26,7 +26,6 @@ from azjax.play.events import (
     Jumped,
     Moved,
 )
-from azjax.play.executor import Executor
 from azjax.play.screen.board import Board
 from azjax.play.screen.entry import Entry
 from azjax.play.screen.side_panel import side_panel

@@ -6,13 +6,14 @@ from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from azjax.play.move_ranking import RankedMove, rank_moves
 from azjax.play.session import Session
 from azjax.play.text_output import (
     SHOWN_MOVES,
+    RankedMove,
     clock,
     expected_line,
     expected_value,
+    rank_moves,
     side_names,
     signed,
     sparkline,

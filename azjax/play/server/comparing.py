@@ -12,9 +12,13 @@ from typing import Any
 
 from azjax.play.server.memory import CacheEntry
 from azjax.play.server.messages import shown
-from azjax.play.server.progress import MAX_NAME
-from azjax.play.server.run_files import stat_inside
-from azjax.play.server.runs import MAX_CONFIG_BYTES, RunInfo, one_line
+from azjax.play.server.runs import (
+    MAX_CONFIG_BYTES,
+    MAX_NAME,
+    RunInfo,
+    one_line,
+    stat_inside,
+)
 from azjax.training.comparison import SavedRun, measures, read_run, sections
 from azjax.training.comparison_plot import draw_comparison
 from azjax.training.metrics import METRICS_FILE

@@ -10,9 +10,8 @@ import numpy as np
 from azjax.games import Game, State
 from azjax.games.rendering import Cell
 from azjax.play.game_description import picture_of
-from azjax.play.move_ranking import rank_moves
 from azjax.play.server.rules import Rules
-from azjax.play.text_output import expected_value
+from azjax.play.text_output import expected_value, rank_moves
 from azjax.players import Branches, MoveDecision
 
 MAX_MOVES = 60  # of a decision; the first ones of the ranking
@@ -30,10 +29,18 @@ def describe_position(rules: Rules, actions: tuple[int, ...]) -> dict[str, Any]:
         last_action = actions[-1]
         last = _move(game, rules.state(actions[:-1]), last_action)
         marked = cell_numbers(game, game.last_cells(state, last_action))
+    # Moves with the same cells, such as promotions, have a field `becomes`: the kind of
+    # the piece in the last cell after the move.
+    moves = [_move(game, state, action) for action in rules.legal_actions(state)]
+    counts = collections.Counter(tuple(move["cells"]) for move in moves)
+    for move in moves:
+        if move["cells"] and counts[tuple(move["cells"])] > 1:
+            after = np.asarray(game.board(rules.after(state, move["action"])))
+            move["becomes"] = int(after.ravel()[move["cells"][-1]])
     return {
         "player": int(state.current_player),
         "cells": np.asarray(game.board(state)).ravel().tolist(),
-        "moves": _moves(rules, state),
+        "moves": moves,
         "isOver": bool(state.terminated),
         "rewards": rules.rewards(state),
         "last": last,
@@ -87,7 +94,19 @@ def describe_decision(
     """
     analysis, policy, game = decision.analysis, decision.policy, rules.game
     value = expected_value(decision)
-    line = [decision.action] if analysis is None else analysis.line.tolist()
+    result = None  # the probabilities of win, draw and loss, if they are known
+    if value is not None and decision.draw is not None:
+        # They agree with the value; the draw probability is reduced where necessary.
+        decided = 1 - min(decision.draw, 1 - abs(value))
+        chances = ((decided + value) / 2, 1 - decided, (decided - value) / 2)
+        result = [json_number(chance) for chance in chances]
+    line, after = [], state
+    for action in [decision.action] if analysis is None else analysis.line.tolist():
+        if action < 0 or after.terminated:
+            break
+        text = game.action_to_text(after, action)
+        line.append({"action": action, "text": text})
+        after = rules.after(after, action)
     described = {
         "action": decision.action,
         "moves": [
@@ -103,8 +122,8 @@ def describe_decision(
         ],
         "visits": 0 if analysis is None else int(analysis.visits.sum()) + 1,
         "value": None if value is None else json_number(value),
-        "result": None if value is None else _result(value, decision.draw),
-        "line": _line(rules, state, line),
+        "result": result,
+        "line": line,
         "simulations": simulations,
         "seconds": seconds,
         "isTimedOut": is_timed_out,
@@ -153,44 +172,6 @@ def json_number(value: Any) -> float:
     """Returns a number rounded to 6 digits; 0 where JSON has none (infinity, NaN)."""
     number = float(value)
     return round(number, 6) if math.isfinite(number) else 0.0
-
-
-def _result(value: float, draw: float | None) -> list[float] | None:
-    """Returns the probabilities of win, draw and loss, None without a draw probability.
-
-    They agree with the value; the draw probability is reduced where necessary.
-    """
-    if draw is None:
-        return None
-    decided = 1 - min(draw, 1 - abs(value))
-    chances = ((decided + value) / 2, 1 - decided, (decided - value) / 2)
-    return [json_number(chance) for chance in chances]
-
-
-def _line(rules: Rules, state: State, actions: list[int]) -> list[dict[str, Any]]:
-    """Returns the moves of a line with their notation."""
-    moves = []
-    for action in actions:
-        if action < 0 or state.terminated:
-            break
-        moves.append(
-            {"action": action, "text": rules.game.action_to_text(state, action)}
-        )
-        state = rules.after(state, action)
-    return moves
-
-
-def _moves(rules: Rules, state: State) -> list[dict[str, Any]]:
-    """Returns the legal moves. Moves with the same cells, such as promotions, have a
-    field `becomes`: the kind of the piece in the last cell after the move."""
-    game = rules.game
-    moves = [_move(game, state, action) for action in rules.legal_actions(state)]
-    counts = collections.Counter(tuple(move["cells"]) for move in moves)
-    for move in moves:
-        if move["cells"] and counts[tuple(move["cells"])] > 1:
-            after = np.asarray(game.board(rules.after(state, move["action"])))
-            move["becomes"] = int(after.ravel()[move["cells"][-1]])
-    return moves
 
 
 def _move(game: Game, state: State, action: int) -> dict[str, Any]:

@@ -123,8 +123,23 @@ class LoadedPlayer:
         self._previous_workers = previous._workers if previous else {}
         self._weight_bytes = array_bytes(player)
         self.last_used = resources.memory.now()
-        self.strengths = self._find_strengths()
-        self.default_strength = self._find_default()
+        self.strengths: list[int] = []
+        own = getattr(player, "simulations", 0)
+        is_external = isinstance(player, ExternalPlayer)
+        if not is_external and sliced_player(player, plan_for(1)) is not None:
+            limits = resources.limits
+            self.strengths = [
+                number
+                for number in sorted({*STRENGTHS, own or 1})
+                if number <= min(limits.simulations, MAX_STRENGTH)
+                and self._search(plan_for(number)).bytes(1) <= limits.search_bytes
+            ]
+            if not self.strengths:
+                raise ValueError(
+                    "the player's search exceeds the memory for search trees"
+                )
+        allowed = (number for number in self.strengths if number <= own)
+        self.default_strength = max(allowed, default=None)
 
     def describe(self, title: str) -> dict[str, Any]:
         """Returns the description of the player for the page, named `title`."""
@@ -216,24 +231,3 @@ class LoadedPlayer:
     def _search(self, plan: SlicePlan | None) -> IncrementalSearch:
         assert not isinstance(self._player, ExternalPlayer)
         return IncrementalSearch(self._player, plan, self._game.init())
-
-    def _find_strengths(self) -> list[int]:
-        if isinstance(self._player, ExternalPlayer):
-            return []
-        if sliced_player(self._player, plan_for(1)) is None:
-            return []
-        limits = self._resources.limits
-        own = getattr(self._player, "simulations", 1)
-        strengths = [
-            number
-            for number in sorted({*STRENGTHS, own})
-            if number <= min(limits.simulations, MAX_STRENGTH)
-            and self._search(plan_for(number)).bytes(1) <= limits.search_bytes
-        ]
-        if not strengths:
-            raise ValueError("the player's search exceeds the memory for search trees")
-        return strengths
-
-    def _find_default(self) -> int | None:
-        own = getattr(self._player, "simulations", 0)
-        return max((n for n in self.strengths if n <= own), default=None)

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from azjax.checks import is_number
-from azjax.play.server.run_files import read_inside
+from azjax.play.server.runs import read_inside
 from azjax.training.run_directory import CONFIG_FILE
 
 RESULTS_FILE = "results.json"

@@ -129,23 +129,23 @@ def describe_review(
         for move in review(rules.game, actions, reviewer, solver):
             state = rules.state(actions[: len(moves)])
             moves.append(move)
-            report({"ply": len(moves), **_described(rules.game, state, move)})
+            best = rules.game.action_cells(state, move.best_action)
+            report(
+                {
+                    "ply": len(moves),
+                    "text": move.text,
+                    "mark": move.mark,
+                    "before": json_number(move.before),
+                    "after": json_number(move.after),
+                    "loss": json_number(move.loss),
+                    "best": move.best,
+                    "bestAction": move.best_action,
+                    "bestCells": cell_numbers(rules.game, best),
+                    "exact": exact_text(move),
+                    "exactBefore": move.exact_before,
+                    "exactAfter": move.exact_after,
+                }
+            )
     except CancelledError:
         return None
     return {"summaries": summaries(rules.game, moves)}
-
-
-def _described(game: Game, state: State, move: ReviewedMove) -> dict[str, Any]:
-    return {
-        "text": move.text,
-        "mark": move.mark,
-        "before": json_number(move.before),
-        "after": json_number(move.after),
-        "loss": json_number(move.loss),
-        "best": move.best,
-        "bestAction": move.best_action,
-        "bestCells": cell_numbers(game, game.action_cells(state, move.best_action)),
-        "exact": exact_text(move),
-        "exactBefore": move.exact_before,
-        "exactAfter": move.exact_after,
-    }

@@ -57,10 +57,26 @@ class Rules:
             ValueError: an action is illegal.
         """
         actions = tuple(actions)
-        ply, state = self._nearest(actions)
-        for number in range(ply, len(actions)):
-            state = self._step(state, number, actions[number])
-            self._keep(actions[: number + 1], state)
+        ply, state = 0, self._first
+        with self._lock:
+            for length in range(len(actions), 0, -1):
+                if actions[:length] in self._cache:  # the longest cached prefix
+                    ply, state = length, self._cache[actions[:length]]
+                    self._cache.move_to_end(actions[:length])
+                    break
+        for number, action in enumerate(actions[ply:], start=ply + 1):
+            legal = self.legal_actions(state)
+            if action not in legal:
+                allowed = " ".join(map(str, legal)) or "none, the game is over"
+                raise ValueError(
+                    f"action {action}, number {number}, is not legal; legal: "
+                    f"{allowed if len(allowed) < 200 else f'{allowed[:200]} ...'}"
+                )
+            state = self.after(state, action)
+            with self._lock:
+                self._cache[actions[:number]] = state
+                if len(self._cache) > self._num_positions:
+                    self._cache.popitem(last=False)
         return state
 
     def after(self, state: State, action: int) -> State:
@@ -86,32 +102,6 @@ class Rules:
     def rewards(self, state: State) -> list[float]:
         """Returns the rewards of both players."""
         return np.asarray(self.game.rewards(state)).tolist()
-
-    def _step(self, state: State, number: int, action: int) -> State:
-        legal = self.legal_actions(state)
-        if action not in legal:
-            allowed = " ".join(map(str, legal)) or "none, the game is over"
-            raise ValueError(
-                f"action {action}, number {number + 1}, is not legal; "
-                f"legal: {allowed if len(allowed) < 200 else f'{allowed[:200]} ...'}"
-            )
-        return self.after(state, action)
-
-    def _nearest(self, actions: tuple[int, ...]) -> tuple[int, State]:
-        """Returns the length and the position of the longest cached prefix."""
-        with self._lock:
-            for ply in range(len(actions), 0, -1):
-                state = self._cache.get(actions[:ply])
-                if state is not None:
-                    self._cache.move_to_end(actions[:ply])
-                    return ply, state
-        return 0, self._first
-
-    def _keep(self, actions: tuple[int, ...], state: State) -> None:
-        with self._lock:
-            self._cache[actions] = state
-            if len(self._cache) > self._num_positions:
-                self._cache.popitem(last=False)
 
 
 def on_host(state: State) -> State:

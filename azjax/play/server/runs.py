@@ -5,24 +5,85 @@ never executed or used in a path.
 """
 
 import functools
+import io
+import itertools
 import json
 import logging
+import os
+import stat
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from azjax import games
 from azjax.checks import is_number
 from azjax.games import Game, game_title
 from azjax.play.server.messages import shown
-from azjax.play.server.run_files import (
-    is_inside,
-    read_inside,
-    stat_inside,
-)
 from azjax.players.schema import migrate
 from azjax.players.serialization import Q_LEARNING, WEIGHTS_FILE
+from azjax.training.lock import is_at_work
+from azjax.training.metrics import METRICS_FILE, SCORES, parse_rows
 from azjax.training.plots import PLOT_FILE
+from azjax.training.reporting import duration
 from azjax.training.run_directory import CONFIG_FILE
+
+# Does not block on pipes and does not follow links.
+_FLAGS = (
+    os.O_RDONLY
+    | getattr(os, "O_NOFOLLOW", 0)
+    | getattr(os, "O_NONBLOCK", 0)
+    | getattr(os, "O_BINARY", 0)
+)
+
+
+def open_inside(directory: Path, name: str, most: int | None = None) -> BinaryIO:
+    """Opens a regular file of a directory for reading.
+
+    Args:
+        directory: directory of a run; may be a link.
+        name: path of the file, relative to the directory.
+        most: largest allowed size in bytes; None allows any.
+
+    Raises:
+        OSError: the file does not exist, is reached by a link, is not a regular file,
+            or is too large.
+    """
+    path = os.path.join(os.path.realpath(directory), *name.split("/"))
+    if os.path.realpath(path) != path:
+        raise OSError(f"{name} is reached by a link")
+    descriptor = os.open(path, _FLAGS)
+    try:
+        status = os.fstat(descriptor)
+        if not stat.S_ISREG(status.st_mode):
+            raise OSError(f"{name} is not a regular file")
+        if most is not None and status.st_size > most:
+            raise OSError(f"{name} is larger than {most} bytes")
+        return os.fdopen(descriptor, "rb")
+    except OSError:
+        os.close(descriptor)
+        raise
+
+
+def read_inside(directory: Path, name: str, most: int) -> bytes:
+    """Returns the content of a regular file of a directory; see `open_inside`."""
+    with open_inside(directory, name, most) as file:
+        return file.read(most)
+
+
+def stat_inside(directory: Path, name: str, most: int | None = None) -> os.stat_result:
+    """Returns the status of a regular file of a directory; see `open_inside`."""
+    with open_inside(directory, name, most) as file:
+        return os.fstat(file.fileno())
+
+
+def is_inside(directory: Path, name: str) -> bool:
+    """Returns whether a regular file of a directory exists; see `open_inside`."""
+    try:
+        open_inside(directory, name).close()
+    except OSError:
+        return False
+    return True
+
 
 KINDS = (None, Q_LEARNING)
 MAX_LENGTH = 1e12  # of a run (minutes or iterations)
@@ -151,3 +212,126 @@ def one_line(error: Exception) -> str:
     """Returns an error message as one short line, as it may quote a file."""
     text = " ".join((str(error) or type(error).__name__).split())
     return text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]} ..."
+
+
+TAIL = 256 * 1024  # bytes read from the end of the metrics file
+KEPT_RUNS = 1000  # runs whose metrics are cached
+MAX_QUANTITY = 1e15  # larger numbers are not shown
+MAX_NAME = 80  # characters of a name in the metrics
+MAX_RATES = 100  # of an evaluation
+
+# Label and format of the metrics that are shown.
+COUNTS = {
+    "games": ("Games", "{:,.0f}"),
+    "positions": ("Positions", "{:,.0f}"),
+    "positions_per_second": ("Speed", "{:,.0f} positions/s"),
+    "simulations": ("Simulations a move", "{:,.0f}"),
+    "network_mistakes": ("Mistakes, network alone", "{:.1%}"),
+    "search_mistakes": ("Mistakes, with search", "{:.1%}"),
+}
+LOSSES = {
+    "policy_loss": ("Policy loss", "{:.3f}"),
+    "value_loss": ("Value loss", "{:.3f}"),
+    "loss": ("Loss", "{:.3f}"),
+}
+# Rates by name: the label before the name, and the key of the rate.
+RATES = {
+    SCORES: ("Score against", "score"),
+    "matches": ("Not lost against", "not_lost"),
+}
+KEPT = ("seconds", "iteration", *COUNTS, *LOSSES, *RATES)
+
+
+class LatestMetrics(NamedTuple):
+    """The latest metrics of a run: what is shown of them, in bounded size.
+
+    numbers: the latest values by name.
+    rates: the latest rates by label, such as scores.
+    is_evaluated: whether the last row is an evaluation, as at the end of a run.
+    """
+
+    numbers: dict[str, float]
+    rates: dict[str, float]
+    is_evaluated: bool
+
+
+def describe_progress(run: RunInfo) -> dict[str, Any]:
+    """Returns the progress of a run as JSON.
+
+    Returns:
+        `state`: `learning`, `finished` or `stopped` (interrupted or killed; it can be
+        resumed); `share`: the completed part of the run in [0, 1], None if unknown.
+    """
+    latest = _latest_metrics(run)
+    share = _share(run, latest.numbers)
+    if is_at_work(run.directory):
+        state = "learning"
+    elif share == 1 and latest.is_evaluated:
+        state = "finished"
+    else:
+        state = "stopped"
+    return {"state": state, "share": share}
+
+
+def latest_numbers(run: RunInfo) -> Iterator[tuple[str, str]]:
+    """Yields the latest metrics to show, as labels and texts."""
+    latest = _latest_metrics(run)
+    values = latest.numbers
+    if "seconds" in values:
+        whole = f" of {duration(60 * run.minutes)}" if run.minutes else ""
+        yield "Time", f"{duration(values['seconds'])}{whole}"
+    if "iteration" in values:
+        whole = f" of {run.iterations:,.0f}" if run.iterations else ""
+        yield "Iteration", f"{values['iteration']:,}{whole}"
+    for key, (label, form) in COUNTS.items():
+        if key in values:
+            yield label, form.format(values[key])
+    for label, rate in latest.rates.items():
+        yield label, f"{rate:.1%}"
+    for key, (label, form) in LOSSES.items():
+        if key in values:
+            yield label, form.format(values[key])
+
+
+def _share(run: RunInfo, values: dict[str, float]) -> float | None:
+    """Returns the completed part of a run, by iterations or else by time."""
+    seconds = run.minutes and 60 * run.minutes
+    for key, length in (("iteration", run.iterations), ("seconds", seconds)):
+        if length:
+            return min(1.0, max(0.0, values.get(key, 0.0)) / length)
+    return None
+
+
+def _latest_metrics(run: RunInfo) -> LatestMetrics:
+    try:
+        status = stat_inside(run.directory, METRICS_FILE)
+        return _read_latest(run.directory, status.st_mtime_ns, status.st_size)
+    except OSError:
+        return LatestMetrics({}, {}, False)
+
+
+@functools.lru_cache(KEPT_RUNS)
+def _read_latest(directory: Path, modified: int, size: int) -> LatestMetrics:
+    """Reads a metrics file; the modification time is part of the cache's key."""
+    del modified
+    values: dict[str, Any] = {}
+    row: dict[str, Any] = {}
+    with open_inside(directory, METRICS_FILE) as file:
+        file.seek(max(0, size - TAIL))
+        for row in parse_rows(io.BytesIO(file.read(TAIL))):
+            values |= {name: row[name] for name in KEPT if name in row}
+    numbers = {
+        name: value
+        for name, value in values.items()
+        if is_number(value) and abs(value) < MAX_QUANTITY  # which excludes NaN
+    }
+    rates = {
+        f"{label} {name[:MAX_NAME]}": result[key]
+        for group, (label, key) in RATES.items()
+        if isinstance(found := values.get(group), dict)
+        for name, result in itertools.islice(found.items(), MAX_RATES)
+        if isinstance(result, dict)
+        and is_number(result.get(key))
+        and abs(result[key]) < MAX_QUANTITY
+    }
+    return LatestMetrics(numbers, rates, row.get("kind") == "evaluation")

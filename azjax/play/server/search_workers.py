@@ -7,7 +7,6 @@ while it has jobs. A slow or compiling player therefore does not delay the other
 import sys
 import time
 import traceback
-from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
@@ -106,14 +105,20 @@ class SearchWorker:
         for job in added:
             job.start()
         self._seed = (self._seed + 1) % 2**32
-        batch = _batch(self._active, size)
+        # Unused rows repeat the first job, without simulations made.
+        filled = [*self._active, *self._active[:1] * (size - len(self._active))]
+        states = jax.tree.map(
+            lambda *leaves: np.stack(leaves), *(j.state for j in filled)
+        )
+        total = np.array([job.simulations for job in filled], np.int32)
+        made = np.zeros(size, np.int32)
+        for row, job in enumerate(self._active):
+            made[row] = job.progress.simulations if job.progress else 0
+        batch = Batch(states, total, made)
         decisions, self._trees = self.search.search(self._seed, batch, self._trees)
-        for job, decision, made in zip(
-            self._active, decisions, batch.made, strict=False
-        ):
-            job.update(
-                decision, min(self.search.per_slice, job.simulations - int(made))
-            )
+        for job, decision, before in zip(self._active, decisions, made, strict=False):
+            left = job.simulations - int(before)
+            job.update(decision, min(self.search.per_slice, left))
             job.is_cancelled |= job.is_done
         return True
 
@@ -143,7 +148,7 @@ class SearchWorker:
             search.compile_first(self._useful_size(max(wanted, self._num_expected)))
         self._request(self._useful_size(wanted))
         possible = [size for size in search.sizes if size >= num_active]
-        size = _smallest(possible, wanted)
+        size = next((size for size in possible if size >= wanted), possible[-1])
         while not self._budget.reserve(self, search.bytes(size)):
             smaller = [s for s in possible if s < size]
             if not smaller:
@@ -237,18 +242,3 @@ class SessionWorker:
         session, self._session = self._session, None
         if session is not None:
             session.close()
-
-
-def _batch(jobs: list[Job], size: int) -> Batch:
-    """Returns the positions of a batch; unused rows repeat the first job."""
-    filled = [*jobs, *jobs[:1] * (size - len(jobs))]
-    states = jax.tree.map(lambda *leaves: np.stack(leaves), *(j.state for j in filled))
-    total = np.array([job.simulations for job in filled], np.int32)
-    made = np.array([j.progress.simulations if j.progress else 0 for j in filled])
-    made[len(jobs) :] = 0
-    return Batch(states, total, made.astype(np.int32))
-
-
-def _smallest(sizes: Sequence[int], wanted: int) -> int:
-    """Returns the smallest sufficient size, or else the largest."""
-    return next((size for size in sizes if size >= wanted), sizes[-1])

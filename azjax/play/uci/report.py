@@ -9,7 +9,7 @@ from typing import NamedTuple
 from azjax.games.chess import Chess, State
 from azjax.games.chess.scores import centipawns
 from azjax.games.host import next_state
-from azjax.play.move_ranking import rank_moves
+from azjax.play.text_output import rank_moves
 from azjax.players import MoveDecision
 
 

@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 from azjax import games
-from azjax.play.screen.canvas import Canvas
-from azjax.play.screen.drawing import Frame, Scene, draw, frame, smallest
+from azjax.play.screen.drawing import Canvas, Frame, Scene, draw, frame, smallest
 from azjax.play.screen.themes import theme_of
 
 SPECS = [*games.available(), "go:19", "hex:19", "hex:2", "gomoku:19,19,5"]

@@ -7,8 +7,7 @@ from starlette.testclient import TestClient
 
 from azjax.play.page_files import media_type, read_page
 from azjax.play.server import Limits, PlayerRegistry, make_catalog
-from azjax.play.server.app import make_app
-from azjax.play.server.guard import HEADERS
+from azjax.play.server.app import HEADERS, make_app
 
 NAMES = ("localhost",)
 URL = "http://localhost:8000"

@@ -3,8 +3,7 @@ from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
 from azjax.play.server import Limits, PlayerRegistry, make_catalog
-from azjax.play.server.app import make_app
-from azjax.play.server.guard import HEADERS
+from azjax.play.server.app import HEADERS, make_app
 
 URL, SOCKET = "http://localhost:8000", "ws://localhost:8000/socket"
 TOKEN = "sesame & open; \u00e9\u00e8 0123"

@@ -3,8 +3,12 @@ import os
 
 import pytest
 
-from azjax.play.server.progress import MAX_RATES, describe_progress, latest_numbers
-from azjax.play.server.runs import find_runs
+from azjax.play.server.runs import (
+    MAX_RATES,
+    describe_progress,
+    find_runs,
+    latest_numbers,
+)
 from azjax.training import TrainConfig
 from azjax.training.run_directory import open_run_directory
 

@@ -3,7 +3,7 @@ import threading
 
 import pytest
 
-from azjax.play.server.thread_pools import ThreadPools
+from azjax.play.server.connection import ThreadPools
 
 PATIENCE = 60.0  # seconds
 

@@ -3,7 +3,7 @@ from types import SimpleNamespace
 import pytest
 
 from azjax.play.server import Limits, PlayerRegistry, Warmer
-from azjax.play.server.warming import POLL_INTERVAL
+from azjax.play.server.registry import POLL_INTERVAL
 
 
 class FakeRegistry:
