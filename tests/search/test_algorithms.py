@@ -205,10 +205,9 @@ def test_an_int_is_accepted_as_dirichlet_alpha(connect_four):
     assert output.action.shape == (1,)
 
 
-def test_playouts_are_forced_only_when_a_search_explores(tic_tac_toe):
-    states = tic_tac_toe.positions("")
+def test_playouts_are_forced_only_when_a_search_explores(search):
     forced, expected = (
-        tic_tac_toe.search(config, 40, states, sharpness=3.0).search_tree
+        search(config, "", sharpness=3.0).search_tree
         for config in (AlphaZeroConfig(forced_playouts=50.0), ALPHAZERO)
     )
     np.testing.assert_array_equal(forced.children_visits, expected.children_visits)
