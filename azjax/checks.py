@@ -1,11 +1,12 @@
-"""Checks of settings and arguments, and values of any origin in messages.
+"""Checks of settings and arguments, and names and values in messages.
 
 A failed check raises a one-line ValueError: the name, the allowed values, and the
 value, cut to 80 characters.
 """
 
+import difflib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeGuard
 
 MAX_INT = 2**31 - 1  # counts and sizes become int32 in JAX
@@ -94,6 +95,13 @@ def printable(text: str, most: int | None = None) -> str:
         text = f"{text[:most]}..."
     text = text.replace("\n", " ").replace("\t", " ")
     return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Returns `; did you mean NAME?` for the known name that is closest, an empty text
+    where none is close."""
+    close = difflib.get_close_matches(name.lower(), list(known), n=1)
+    return f"; did you mean {close[0]}?" if close else ""
 
 
 def _refuse(name: str, allowed: str, value: object) -> None:

@@ -10,9 +10,9 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import NoReturn
 
+from azjax.checks import did_you_mean
 from azjax.commands.common import INTERRUPTED, PIPE_CLOSED
 from azjax.program import NAME, USAGE_ERROR, error_line, is_users_mistake, program
-from azjax.suggestions import did_you_mean
 
 HELP_OPTIONS = ("-h", "--help")
 COMPLETION_OPTIONS = "--tyro-"  # they print shell completions

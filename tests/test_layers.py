@@ -9,8 +9,8 @@ import azjax
 
 ROOT = pathlib.Path(azjax.__file__).parent
 FLOORS = [
-    {"checks", "suggestions"},
-    {"compilation_cache", "devices", "program", "records", "remote"},
+    {"checks"},
+    {"compilation_cache", "devices", "program", "remote"},
     {"config_registry", "hub"},
     {"games", "search", "networks"},
     {"data", "players"},

@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from azjax.records import record_from_json
+from azjax.config_registry import record_from_json
 from azjax.training import TrainConfig, preset
 from azjax.training.q_config import QConfig
 

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 
 from azjax import games
-from azjax.checks import printable
+from azjax.checks import did_you_mean, printable
 from azjax.commands.common import note
 from azjax.data import GAMES, game_files
 from azjax.data.database import Result, opened
@@ -21,7 +21,6 @@ from azjax.data.queries import QUERIES, VIEWS
 from azjax.data.rows import stated_game
 from azjax.games import Game
 from azjax.remote import as_directory
-from azjax.suggestions import did_you_mean
 from azjax.training import load_config
 from azjax.training.run_directory import CONFIG_FILE
 

@@ -56,11 +56,7 @@ class GameText(NamedTuple):
     game: text for `games.make`.
     names: names of players 0 and 1.
     moves: the moves in the notation of the game.
-    result: as in `GameRecord`.
-    fault: as in `GameRecord`.
-    opening_moves: as in `GameRecord`.
-    values: as in `GameRecord`.
-    note: as in `GameRecord`.
+    result, fault, opening_moves, values, note: as in `GameRecord`.
     """
 
     place: str

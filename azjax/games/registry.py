@@ -7,9 +7,8 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from azjax.checks import quoted
+from azjax.checks import did_you_mean, quoted
 from azjax.games.core import Game
-from azjax.suggestions import did_you_mean
 
 G = TypeVar("G", bound=Game)
 

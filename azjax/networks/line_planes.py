@@ -26,21 +26,6 @@ def line_planes(observation: jax.Array, length: int) -> jax.Array:
     # A row in a word, its first cell in bit 0: on a CPU six times as fast as cells.
     rows = (stones << columns).sum(2, dtype=jnp.uint32)  # [B, H, 2]
     occupied = rows[..., :1] | rows[..., 1:]
-    found = _completing(rows, length) & ~occupied
-    return ((found[:, :, None] >> columns) & 1).astype(observation.dtype)
-
-
-def _completing(rows: jax.Array, length: int) -> jax.Array:
-    """Returns the cells, empty or not, that lie among `length - 1` stones in a
-    direction.
-
-    Args:
-        rows: `[B, H, 2]` uint32 of stones.
-        length: as in `line_planes`.
-
-    Returns:
-        `[B, H, 2]` uint32; bits from W on have no meaning.
-    """
     height, margin = rows.shape[1], length - 1
     padded = jnp.pad(rows, ((0, 0), (margin, margin), (0, 0)))
 
@@ -48,6 +33,8 @@ def _completing(rows: jax.Array, length: int) -> jax.Array:
         row = padded[:, margin + down : margin + down + height]
         return row >> right if right > 0 else row << -right
 
+    # The cells, empty or not, that lie among `length - 1` stones in a direction; bits
+    # from W on have no meaning.
     found = jnp.zeros_like(rows)
     for down, right in DIRECTIONS:
         # Item n: the cells whose next n neighbors on this side are stones.
@@ -57,4 +44,5 @@ def _completing(rows: jax.Array, length: int) -> jax.Array:
             behind.append(behind[-1] & neighbor(steps * down, steps * right))
         for one_side, other_side in zip(before, reversed(behind), strict=True):
             found |= one_side & other_side
-    return found
+    found &= ~occupied
+    return ((found[:, :, None] >> columns) & 1).astype(observation.dtype)

@@ -8,10 +8,9 @@ import shlex
 from collections.abc import Container, Mapping
 from urllib.parse import parse_qsl
 
-from azjax.checks import quoted
+from azjax.checks import did_you_mean, quoted
 from azjax.games import Game
 from azjax.networks import Parts
-from azjax.suggestions import did_you_mean
 
 _MAX_DIGITS = 7
 _NAME = re.compile(r"([\w.+-]+)=")

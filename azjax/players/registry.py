@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from azjax.checks import quoted
+from azjax.checks import did_you_mean, quoted
 from azjax.games import Game
 from azjax.networks import Parts
 from azjax.players.alphazero import NetworkPlayer
@@ -29,7 +29,6 @@ from azjax.players.serialization import (
 from azjax.players.session import AnyPlayer, ExternalPlayer
 from azjax.players.uci import MAX_LIMITS, UciPlayer, check_is_chess
 from azjax.search import SEARCHES
-from azjax.suggestions import did_you_mean
 
 _log = logging.getLogger(__name__)
 

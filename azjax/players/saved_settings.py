@@ -4,20 +4,15 @@ import contextlib
 import functools
 import os
 from collections.abc import Callable, Iterator
-from typing import Any, NamedTuple, TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import jax
 
 from azjax import games
-from azjax.checks import check_int, check_seed, printable
+from azjax.checks import printable
 from azjax.networks import Network, NetworkConfig, Parts, Variables, init_network
-from azjax.players.edges import num_edges
-from azjax.players.schema import migrate
-from azjax.records import record_from_json
-from azjax.search import SearchConfig
 
 MAX_MESSAGE = 500  # characters
-MAX_REUSED_EDGES = 2**24  # of a tree that is kept; each takes about 100 bytes
 
 S = TypeVar("S")
 V = TypeVar("V")
@@ -26,43 +21,6 @@ Source: TypeAlias = str | os.PathLike[str]  # of a player, for messages
 
 class MissingPartsError(ValueError):
     """A network has modules of the user's own, which were not passed."""
-
-
-class SavedSettings(NamedTuple):
-    """Settings of an AlphaZero player.
-
-    has_own_parts: whether the network has modules of the user's own.
-    """
-
-    game: games.Game
-    network: NetworkConfig
-    search: SearchConfig
-    seed: int
-    has_own_parts: bool
-
-
-def read_settings(config: Any, source: Source) -> SavedSettings:
-    """Validates the settings of an AlphaZero player.
-
-    Args:
-        config: JSON values, which are migrated to the current version.
-        source: of the player, for messages.
-    """
-    check_kind(source, config, None)
-    with reading_settings(source):
-        config = migrate(config)
-        check_seed("seed", config["seed"])
-        game = games.make(config["game"], **config["options"])
-        search = SearchConfig.from_json(config["search"], "search.")
-        most = MAX_REUSED_EDGES // num_edges(game)
-        check_int("search.tree_reuse_nodes", search.tree_reuse_nodes, 0, most)
-        return SavedSettings(
-            game=game,
-            network=record_from_json(NetworkConfig, config["network"], "network."),
-            search=search,
-            seed=config["seed"],
-            has_own_parts=bool(config.get("has_own_parts", False)),
-        )
 
 
 def first_network(
@@ -134,22 +92,17 @@ def reading_settings(source: Source) -> Iterator[None]:
 
 
 def traced_network(
-    settings: SavedSettings, parts: Parts | None = None
+    game: games.Game, config: NetworkConfig, parts: Parts | None = None
 ) -> tuple[Network, Variables]:
-    """Returns the network of a player and the shapes of its arrays, without computing.
-
-    Args:
-        settings: of the player.
-        parts: the user's own modules, traceable by JAX.
-    """
-    game = settings.game
+    """Returns the network of a player and the shapes of its arrays, without computing;
+    `parts` are the user's own modules, traceable by JAX."""
     # Own modules may not be hashable.
     shapes = _shapes if parts is None else _shapes.__wrapped__
     return shapes(
         game.observation_shape,
         game.num_actions,
         game.actions_per_cell,
-        settings.network,
+        config,
         parts,
     )
 

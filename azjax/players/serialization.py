@@ -16,7 +16,8 @@ import jax
 import numpy as np
 
 from azjax import games
-from azjax.checks import printable
+from azjax.checks import check_int, check_seed, printable
+from azjax.config_registry import record_from_json
 from azjax.networks import (
     Network,
     NetworkConfig,
@@ -28,6 +29,7 @@ from azjax.networks import (
     init_q_network,
 )
 from azjax.players.alphazero import AlphaZeroPlayer
+from azjax.players.edges import num_edges
 from azjax.players.q_learning import QPlayer
 from azjax.players.saved_settings import (
     MAX_MESSAGE,
@@ -35,7 +37,6 @@ from azjax.players.saved_settings import (
     Source,
     check_kind,
     first_network,
-    read_settings,
     reading_settings,
     shapes_of,
     traced_network,
@@ -60,6 +61,7 @@ Q_LEARNING = "q_learning"  # kind of a player
 
 MAX_CONFIG_BYTES = 2**20
 LARGEST_WEIGHT_BYTES = 2**31  # as float32
+MAX_REUSED_EDGES = 2**24  # of a tree that is kept; each takes about 100 bytes
 
 V = TypeVar("V")
 
@@ -185,31 +187,38 @@ def player_of(
         MissingPartsError: `parts` are required.
         ValueError: the settings are invalid, or errors of `read`.
     """
-    settings = read_settings(config, source)
-    if settings.has_own_parts and parts is None:
+    check_kind(source, config, None)
+    with reading_settings(source):
+        config = migrate(config)
+        check_seed("seed", config["seed"])
+        game = games.make(config["game"], **config["options"])
+        search = SearchConfig.from_json(config["search"], "search.")
+        most = MAX_REUSED_EDGES // num_edges(game)
+        check_int("search.tree_reuse_nodes", search.tree_reuse_nodes, 0, most)
+        network_config = record_from_json(NetworkConfig, config["network"], "network.")
+    seed, has_own_parts = config["seed"], bool(config.get("has_own_parts", False))
+    if has_own_parts and parts is None:
         raise MissingPartsError(
             f"the network in {source} has modules of the user's own, which must be "
             "passed again: parts=... in Python, --parts MODULE:NAME on the command "
             "line, where NAME in MODULE.py is an azjax.networks.Parts"
         )
-    own_parts = parts if settings.has_own_parts else None
+    own_parts = parts if has_own_parts else None
     if own_parts is None:
         with reading_settings(source):
-            network, shapes = traced_network(settings)
+            network, shapes = traced_network(game, network_config)
     elif is_trusted:  # the user's own modules need not be traceable
-        network, shapes = first_network(
-            settings.seed, settings.game, settings.network, own_parts
-        )
+        network, shapes = first_network(seed, game, network_config, own_parts)
     else:
-        network, shapes = traced_network(settings, own_parts)
+        network, shapes = traced_network(game, network_config, own_parts)
     return TrainedPlayer(
-        game=settings.game,
+        game=game,
         network=network,
         variables=read(shapes),
-        config=settings.network,
-        search=settings.search,
-        seed=settings.seed,
-        has_own_parts=settings.has_own_parts,
+        config=network_config,
+        search=search,
+        seed=seed,
+        has_own_parts=has_own_parts,
     )
 
 

@@ -3,7 +3,7 @@
 import re
 from collections.abc import Iterator, Mapping, Sequence
 
-from azjax.checks import check_int, quoted
+from azjax.checks import check_int, did_you_mean, quoted
 from azjax.games import Game, State
 from azjax.games.chess import Chess
 from azjax.games.host import first_state, next_state
@@ -22,7 +22,6 @@ from azjax.players.uci_notation import (
     score_value,
     setoption,
 )
-from azjax.suggestions import did_you_mean
 
 HELLO_SECONDS = 30.0  # for the answer to `uci`, which engines give before they load
 DEFAULT_NODES = 10_000

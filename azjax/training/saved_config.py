@@ -7,9 +7,9 @@ import os
 from collections.abc import Callable
 from typing import Any, TypeVar
 
+from azjax.config_registry import record_from_json
 from azjax.players.registry import starts_program
 from azjax.players.serialization import Q_LEARNING
-from azjax.records import record_from_json
 from azjax.remote import Directory, as_directory, store_errors
 from azjax.training.config import TrainConfig
 from azjax.training.plan import plan_to_follow, read_plan

@@ -44,8 +44,14 @@ _TOKEN = re.compile(
     r"\[(?P<value>(?:\\.|[^]\\])*)\]|(?P<name>[A-Za-z]+)|(?P<mark>[();])|\s+", re.DOTALL
 )
 _GAME = re.compile(r"\(\s*;")
-_ROOT = re.compile(r"\(\s*;\s*(?:FF|GM|SZ|CA)\s*\[")
-_FAULTS = {"r": RESIGNED, "t": "time", "f": "forfeit"}  # after B+ or W+
+_ROOT = re.compile(r"\(\s*;\s*(?:FF|GM|SZ|CA)\s*\[", re.IGNORECASE)
+_RESULTS = {"b": 1, "w": -1, "black": 1, "white": -1, "draw": 0, "jigo": 0, "0": 0}
+_FAULTS = {
+    "r": RESIGNED,
+    "t": "time",
+    "f": "forfeit",
+    "i": "illegal move",
+}  # after B+ or W+
 
 
 Node = dict[str, list[str]]  # the values of properties, as they are written
@@ -157,7 +163,8 @@ def _main_lines(text: str) -> Iterator[list[Node] | ValueError]:
                 if mark == ";" and is_main:
                     nodes.append({})
                 elif found["name"]:
-                    name = re.sub("[a-z]", "", found["name"])  # as in `White[aa]`
+                    name = found["name"]  # as in `White[aa]` or `w[aa]`
+                    name = re.sub("[a-z]", "", name) or name.upper()
                 elif found["value"] is not None and is_main and nodes:
                     nodes[-1].setdefault(name, []).append(found["value"])
         begin = (_ROOT if problem else _GAME).search(text, place)
@@ -176,6 +183,8 @@ def _game_of(nodes: Sequence[Node], place: str) -> GameText:
     if not is_square or not int(is_square[1]) <= len(_COLUMNS):
         raise ValueError(f"size must be at most {len(_COLUMNS)}: {size[:40]!r}")
     lines = int(is_square[1])
+    if any("SZ" in node for node in nodes[1:]):
+        raise ValueError("SZ is not in the first node")
     colors: list[str] = []
     points: list[str] = []
     num_stones = opening = 0
@@ -207,8 +216,8 @@ def _game_of(nodes: Sequence[Node], place: str) -> GameText:
         f"go:size={lines},komi={_komi(root):g}",
         (_text(root, "PB") or "?", _text(root, "PW") or "?"),
         moves,
-        _result(result),
-        _FAULTS.get(result.partition("+")[2][:1], ""),
+        _RESULTS.get(result.partition("+")[0].strip()),
+        _FAULTS.get(result.partition("+")[2].strip()[:1], ""),
         opening_moves,
     )
 
@@ -271,12 +280,6 @@ def _komi(root: Node) -> float:
         komi /= 100
     is_of_stones = komi % 0.5 == 0.25 or (are_hundredths and 2.5 < komi < 4)
     return 2 * komi if is_of_stones else komi
-
-
-def _result(text: str) -> int | None:
-    """Returns the result that a value of the property RE in lower case stands for."""
-    results = {"b": 1, "w": -1, "black": 1, "white": -1, "draw": 0, "jigo": 0, "0": 0}
-    return results.get(text.partition("+")[0])
 
 
 def decode_sgf(content: bytes) -> str:
