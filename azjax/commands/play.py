@@ -12,12 +12,11 @@ from azjax.checks import check_seed
 from azjax.commands.common import INTERRUPTED, PIPE_CLOSED, note
 from azjax.commands.parts import read_parts
 from azjax.compilation_cache import enable_compilation_cache
-from azjax.play.background import BackgroundExecutor, CallbackQueue
-from azjax.play.background import Executor
+from azjax.play.background import BackgroundExecutor, CallbackQueue, Executor
+from azjax.play.input_lines import drop_typeahead
 from azjax.play.opponents import default_opponent
 from azjax.play.plain import Plain
 from azjax.play.session import Session
-from azjax.play.input_lines import drop_typeahead
 from azjax.players import load as load_player_named
 from azjax.players.player_spec import split_name
 

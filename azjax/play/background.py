@@ -39,19 +39,15 @@ class InlineExecutor:
         try:
             while self._waiting:
                 work, then = self._waiting.popleft()
-                then(_outcome(work))
+                outcome: Future[MoveDecision | None] = Future()
+                try:
+                    outcome.set_result(work())
+                except Exception as error:
+                    outcome.set_exception(error)
+                then(outcome)
         finally:
             self._waiting.clear()
             self._is_working = False
-
-
-def _outcome(work: Work) -> "Future[MoveDecision | None]":
-    outcome: Future[MoveDecision | None] = Future()
-    try:
-        outcome.set_result(work())
-    except Exception as error:
-        outcome.set_exception(error)
-    return outcome
 
 
 class BackgroundExecutor:

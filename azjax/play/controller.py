@@ -17,7 +17,7 @@ from azjax.games.host import (
     next_state,
     rewards,
 )
-from azjax.play.background import Executor, InlineExecutor, Work
+from azjax.play.background import Executor, InlineExecutor
 from azjax.players import ForfeitError, MoveDecision, PlayerSession, ResignError
 from azjax.players.session import choose_legal
 
@@ -320,9 +320,15 @@ class Controller:
             self._ask(self.adviser, is_advice=True)
 
     def _ask(self, session: PlayerSession, is_advice: bool) -> None:
-        generation, player = self._generation, self.player
+        generation, player, state = self._generation, self.player, self.state
         self._thinking = Thinks(player, is_advice)
         self._tell(self._thinking)
+        actions = [move.action for move in self.moves]
+
+        def work():
+            if generation != self._generation:
+                return None
+            return choose_legal(session, self.game, state, actions)
 
         def then(outcome):
             error = outcome.exception()
@@ -331,36 +337,18 @@ class Controller:
             if generation != self._generation:
                 return
             self._thinking = None
-            self._answer(error or outcome.result(), player, is_advice)
-
-        self._execute(self._work(session), then)
-
-    def _work(self, session: PlayerSession) -> Work:
-        generation, state = self._generation, self.state
-        actions = [move.action for move in self.moves]
-
-        def work():
-            if generation != self._generation:
-                return None
-            return choose_legal(session, self.game, state, actions)
-
-        return work
-
-    def _answer(
-        self, answer: MoveDecision | ForfeitError, player: int, is_advice: bool
-    ) -> None:
-        """Makes the move, passes on the advice or ends the game by a forfeit."""
-        if isinstance(answer, MoveDecision):
-            if is_advice:
-                self._tell(Advised(answer))
+            if error is None and is_advice:
+                self._tell(Advised(outcome.result()))
+            elif error is None:
+                self._make(outcome.result().action, outcome.result())
+            elif is_advice:
+                self._tell(AdviceFailed(str(error)))
             else:
-                self._make(answer.action, answer)
-        elif is_advice:
-            self._tell(AdviceFailed(str(answer)))
-        else:
-            is_resignation = isinstance(answer, ResignError)
-            self._forfeit = Forfeited(player, str(answer), is_resignation)
-            self._arrive(self._forfeit)
+                is_resignation = isinstance(error, ResignError)
+                self._forfeit = Forfeited(player, str(error), is_resignation)
+                self._arrive(self._forfeit)
+
+        self._execute(work, then)
 
     def _tell(self, event: Event) -> None:
         for observer in self._observers:

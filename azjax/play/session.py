@@ -113,19 +113,6 @@ class Session:
         self._path: Path | None = None  # of the saved or loaded game
         self._advice: MoveDecision | None = None  # for the current position
         self._values: dict[int, float] = {}  # for player 0, by ply
-        self._commands = {
-            "hint": self._hint,
-            "back": self._back,
-            "forward": self._forward,
-            "sides": self._sides,
-            "auto": self._auto,
-            "analysis": self._analysis,
-            "new": self._new,
-            "save": self._save,
-            "load": self._load,
-            "help": self._help,
-            "quit": self._quit,
-        }
         self.opponent_session = self._start_opponent()
         self.controller = Controller(game, self._player_sessions(), self._run)
         self.controller.observe(self._observe)
@@ -166,7 +153,10 @@ class Session:
         if result[0] == result[1]:
             words = "a draw"
         else:
-            words = self._victory(0 if result[0] > result[1] else 1)
+            winner = 0 if result[0] > result[1] else 1
+            words = "you win" if winner == self.user else "you lose"
+            if self.opponent_session is None or self.is_auto:
+                words = f"the {side_names(self.game)[winner]} win"
         reason = self.result_text()
         return f"{words}: {reason}" if reason else words
 
@@ -209,7 +199,12 @@ class Session:
         if isinstance(opponent, ExternalPlayer):
             self.controller.start()
         else:
-            self._run(lambda: compile_choice(opponent, self._game), self._start)
+
+            def start(compilation: Future[MoveDecision | None]) -> None:
+                compilation.result()  # raises the error of a failed compilation
+                self.controller.start()
+
+            self._run(lambda: compile_choice(opponent, self._game), start)
         return message
 
     def do(self, line: str) -> str:
@@ -221,15 +216,21 @@ class Session:
             ValueError: the line is invalid now; the error explains why.
         """
         command = parse(line)
-        if command is None:
-            self._play(line)
-            return ""
-        name, argument = command
-        try:
-            return self._commands[name](argument)
-        except OSError as error:
-            where = error.filename or argument
-            raise ValueError(f"{where}: {error.strerror or error}") from error
+        if command is not None:
+            name, argument = command
+            try:
+                return self._execute(name, argument)
+            except OSError as error:
+                where = error.filename or argument
+                raise ValueError(f"{where}: {error.strerror or error}") from error
+        if not line.strip():
+            raise ValueError("type a move, or `help` for a list of commands")
+        if self.controller.result is not None:
+            raise ValueError(f"{line.strip()!r} cannot be played: the game is over")
+        if not self.controller.is_persons_turn:
+            raise ValueError("it is not your turn")
+        self.controller.play(self.game.text_to_action(self.controller.state, line))
+        return ""
 
     def close(self) -> None:
         """Ends the game and closes the opponent."""
@@ -237,65 +238,66 @@ class Session:
         if self.opponent_session is not None:
             self.opponent_session.close()
 
-    def _start(self, compilation: Future[MoveDecision | None]) -> None:
-        compilation.result()  # raises the error of a failed compilation
-        self.controller.start()
+    def _execute(self, name: str, argument: str) -> str:  # noqa: PLR0912  # a case each
+        """Executes a command by its first name; returns a message."""
+        controller, message = self.controller, ""
+        if name in ("hint", "sides", "auto", "analysis"):
+            self._require_opponent()
+        if name in ("back", "sides", "auto", "new"):
+            self._restart_opponent()
+        match name:
+            case "hint":
+                controller.advise(self._require_opponent())
+            case "back":
+                self._stop_auto()
+                controller.take_back()
+            case "forward":
+                self._stop_auto()
+                controller.forward()
+            case "sides":
+                self.user, self.is_auto = 1 - self.user, False
+                controller.set_sessions(self._player_sessions())
+                message = f"you have the {side_names(self.game)[self.user]}"
+            case "auto":
+                self.is_auto = not self.is_auto
+                controller.set_sessions(self._player_sessions())
+                message = "you play again"
+                if self.is_auto:
+                    message = f"{self.name} plays both sides"
+            case "analysis":
+                self.is_analyzing = not self.is_analyzing
+                controller.adviser = (
+                    self.opponent_session if self.is_analyzing else None
+                )
+                if self.is_analyzing and controller.is_persons_turn:
+                    controller.advise(self._require_opponent())
+                message = f"the analysis is {'on' if self.is_analyzing else 'off'}"
+            case "new":
+                self.is_auto, self._path, self._values = False, None, {}
+                controller.load([], self._player_sessions())
+                message = "a new game"
+            case "save":
+                message = self._save(argument)
+            case "load":
+                message = self._load(argument)
+            case "help":
+                message = "\n".join(["a move, or one of:", *help_lines()])
+            case "quit":
+                self.is_left = True
+        return message
 
-    def _play(self, text: str) -> None:
-        if not text.strip():
-            raise ValueError("type a move, or `help` for a list of commands")
-        if self.controller.result is not None:
-            raise ValueError(f"{text.strip()!r} cannot be played: the game is over")
-        if not self.controller.is_persons_turn:
-            raise ValueError("it is not your turn")
-        state = self.controller.state
-        self.controller.play(self.game.text_to_action(state, text))
-
-    def _hint(self, _: str) -> str:
-        self.controller.advise(self._require_opponent())
-        return ""
-
-    def _back(self, _: str) -> str:
+    def _load(self, argument: str) -> str:
+        if not argument:
+            raise ValueError("load needs a file: load FILE")
+        path = Path(os.path.expanduser(argument))
+        saved, actions = saved_game.load(path, self.game)
         self._restart_opponent()
-        self._stop_auto()
-        self.controller.take_back()
-        return ""
-
-    def _forward(self, _: str) -> str:
-        self._stop_auto()
-        self.controller.forward()
-        return ""
-
-    def _sides(self, _: str) -> str:
-        self._require_opponent()
-        self._restart_opponent()
-        self.user, self.is_auto = 1 - self.user, False
-        self.controller.set_sessions(self._player_sessions())
-        return f"you have the {side_names(self.game)[self.user]}"
-
-    def _auto(self, _: str) -> str:
-        self._require_opponent()
-        self._restart_opponent()
-        self.is_auto = not self.is_auto
-        self.controller.set_sessions(self._player_sessions())
-        if self.is_auto:
-            return f"{self.name} plays both sides"
-        return "you play again"
-
-    def _analysis(self, _: str) -> str:
-        self._require_opponent()
-        self.is_analyzing = not self.is_analyzing
-        self.controller.adviser = self.opponent_session if self.is_analyzing else None
-        if self.is_analyzing and self.controller.is_persons_turn:
-            self.controller.advise(self._require_opponent())
-        return f"the analysis is {'on' if self.is_analyzing else 'off'}"
-
-    def _new(self, _: str) -> str:
-        self._restart_opponent()
-        self.is_auto, self._path = False, None
-        self._values = {}
-        self.controller.load([], self._player_sessions())
-        return "a new game"
+        first, second = saved.players
+        if (first == PERSON) != (second == PERSON):
+            self.user = int(second == PERSON)
+        self.is_auto, self._path, self._values = False, path, {}
+        self.controller.load(actions, self._player_sessions())
+        return f"loaded {path}: {first} against {second}, {len(actions)} moves"
 
     def _save(self, argument: str) -> str:
         moves = self.controller.moves
@@ -308,35 +310,13 @@ class Session:
             is_forfeit=forfeit is not None,
             result_text="" if result is None else self.result_text(),
         )
-        path = (
-            Path(os.path.expanduser(argument))
-            if argument
-            else self._path or self._default_path()
-        )
+        now = datetime.datetime.now().strftime("%Y-%m-%d-%H%M%S")
+        path = self._path or Path(f"{self.game.name}-{now}.txt")
+        if argument:
+            path = Path(os.path.expanduser(argument))
         saved_game.save(path, saved, overwrite=path == self._path)
         self._path = path
         return f"saved in {path}"
-
-    def _load(self, argument: str) -> str:
-        if not argument:
-            raise ValueError("load needs a file: load FILE")
-        path = Path(os.path.expanduser(argument))
-        saved, actions = saved_game.load(path, self.game)
-        self._restart_opponent()
-        self.is_auto, self._path = False, path
-        first, second = saved.players
-        if (first == PERSON) != (second == PERSON):
-            self.user = int(second == PERSON)
-        self._values = {}
-        self.controller.load(actions, self._player_sessions())
-        return f"loaded {path}: {first} against {second}, {len(actions)} moves"
-
-    def _help(self, _: str) -> str:
-        return "\n".join(["a move, or one of:", *help_lines()])
-
-    def _quit(self, _: str) -> str:
-        self.is_left = True
-        return ""
 
     def _observe(self, event: Event) -> None:
         """Updates the advice and the values; advice is valid for one position only."""
@@ -359,11 +339,6 @@ class Session:
             player = int(self.controller.states[ply].current_player)
             self._values[ply] = -value if player else value
 
-    def _victory(self, winner: int) -> str:
-        if self.opponent_session is None or self.is_auto:
-            return f"the {side_names(self.game)[winner]} win"
-        return "you win" if winner == self.user else "you lose"
-
     def _require_opponent(self) -> PlayerSession:
         if self.opponent_session is None:
             raise ValueError("this needs an opponent; two people play")
@@ -377,7 +352,7 @@ class Session:
 
     def _stop_auto(self) -> None:
         if self.is_auto:
-            self._auto("")
+            self._execute("auto", "")
 
     def _start_opponent(self) -> PlayerSession | None:
         if isinstance(self._opponent, HumanPlayer):
@@ -396,8 +371,3 @@ class Session:
             if self.is_analyzing:
                 self.controller.adviser = self.opponent_session
             self.controller.set_sessions(self._player_sessions())
-
-    def _default_path(self) -> Path:
-        """Returns a file name with the current time."""
-        now = datetime.datetime.now().strftime("%Y-%m-%d-%H%M%S")
-        return Path(f"{self.game.name}-{now}.txt")

@@ -1,7 +1,7 @@
 """Client messages: JSON objects `{"id", "method", "params"}`, parsed and checked."""
 
 import json
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeGuard
 
 from azjax.checks import is_int
@@ -96,6 +96,17 @@ Message = (
     | ReviewRequest
     | StopRequest
 )
+# By method; the fields after `id` are its parameters.
+_REQUESTS: Mapping[str, Any] = {
+    "start": StartRequest,
+    "position": PositionRequest,
+    "replay": ReplayRequest,
+    "decide": DecisionRequest,
+    "parse": ParseRequest,
+    "read": ReadRequest,
+    "review": ReviewRequest,
+    "stop": StopRequest,
+}
 
 
 def parse(text: str | bytes, max_actions: int) -> Message:
@@ -118,13 +129,22 @@ def parse(text: str | bytes, max_actions: int) -> Message:
     if not _is_count(number, MAX_ID):
         raise MessageError(f"id must be an integer >= 0: {shown(number)}")
     method, params = value.get("method"), value.get("params")
-    if not isinstance(method, str) or method not in _PARSERS:
-        known = ", ".join(_PARSERS)
+    if not isinstance(method, str) or method not in _REQUESTS:
+        known = ", ".join(_REQUESTS)
         raise MessageError(f"unknown method {shown(method)}; known: {known}", number)
     if not isinstance(params, dict):
         raise MessageError(f"params must be an object: {shown(params)}", number)
+    request = _REQUESTS[method]
+    max_text = MAX_SHOWN if request is ParseRequest else MAX_TEXT
+    params = {**request._field_defaults, **params}
     try:
-        return _PARSERS[method](number, params, max_actions)
+        return request(
+            number,
+            *(
+                _field(name, params.get(name), max_actions, max_text)
+                for name in request._fields[1:]
+            ),
+        )
     except ValueError as error:
         raise MessageError(str(error), number) from None
 
@@ -136,54 +156,33 @@ def shown(value: object) -> str:
     return text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
 
 
-def _decide(number: int, params: dict[str, Any], most: int) -> DecisionRequest:
-    simulations = params.get("simulations")
-    if simulations is not None and not _is_count(simulations, MAX_ID):
-        raise ValueError(f"simulations must be an integer: {shown(simulations)}")
-    tree = params.get("tree", False)
-    if not isinstance(tree, bool):
-        raise ValueError(f"tree must be true or false: {shown(tree)}")
-    return DecisionRequest(number, _actions(params, most), simulations, tree)
-
-
-# By method: the message of an id, its parameters and the largest number of actions.
-_PARSERS: Mapping[str, Callable[[int, dict[str, Any], int], Message]] = {
-    "start": lambda id, params, _: StartRequest(
-        id, _text(params, "game"), _text(params, "player")
-    ),
-    "position": lambda id, params, most: PositionRequest(id, _actions(params, most)),
-    "replay": lambda id, params, most: ReplayRequest(id, _actions(params, most)),
-    "decide": _decide,
-    "parse": lambda id, params, most: ParseRequest(
-        id, _actions(params, most), _text(params, "text", MAX_SHOWN)
-    ),
-    "read": lambda id, params, _: ReadRequest(id, _text(params, "text")),
-    "review": lambda id, params, most: ReviewRequest(
-        id, _actions(params, most), _text(params, "player")
-    ),
-    "stop": lambda id, params, _: StopRequest(id),
-}
-
-
-def _text(params: dict[str, Any], name: str, most: int = MAX_TEXT) -> str:
-    value = params.get(name)
-    if not isinstance(value, str):
-        raise ValueError(f"{name} must be a string: {shown(value)}")
-    if len(value) > most:
-        raise ValueError(f"{name} must have at most {most} characters: {shown(value)}")
+def _field(name: str, value: Any, max_actions: int, max_text: int) -> Any:
+    """Returns the checked value of a field of any message."""
+    match name:
+        case "actions":
+            if not isinstance(value, list):
+                raise ValueError(f"actions must be a list: {shown(value)}")
+            if len(value) > max_actions:
+                most = f"at most {max_actions} entries"
+                raise ValueError(f"actions must have {most}: {len(value)}")
+            for action in value:
+                if not _is_count(action, MAX_ID):
+                    text = shown(action)
+                    raise ValueError(f"an action must be an integer >= 0: {text}")
+            return tuple(value)
+        case "simulations":
+            if value is not None and not _is_count(value, MAX_ID):
+                raise ValueError(f"simulations must be an integer: {shown(value)}")
+        case "tree":
+            if not isinstance(value, bool):
+                raise ValueError(f"tree must be true or false: {shown(value)}")
+        case _:
+            if not isinstance(value, str):
+                raise ValueError(f"{name} must be a string: {shown(value)}")
+            if len(value) > max_text:
+                most = f"at most {max_text} characters"
+                raise ValueError(f"{name} must have {most}: {shown(value)}")
     return value
-
-
-def _actions(params: dict[str, Any], most: int) -> tuple[int, ...]:
-    actions = params.get("actions")
-    if not isinstance(actions, list):
-        raise ValueError(f"actions must be a list: {shown(actions)}")
-    if len(actions) > most:
-        raise ValueError(f"actions must have at most {most} entries: {len(actions)}")
-    for action in actions:
-        if not _is_count(action, MAX_ID):
-            raise ValueError(f"an action must be an integer >= 0: {shown(action)}")
-    return tuple(actions)
 
 
 def _is_count(value: object, most: int) -> TypeGuard[int]:
