@@ -200,6 +200,15 @@ def test_forfeits_resignation_and_random_moves_are_comments():
         ),
         ('{first} [White "A"] [Black "B"]\r\r1. e4 e5 ½-½', ["e4 e5"]),
         ("1. e4 e5 ; Sf3 1-0\n% Sf3\n2. exd6e.p.", ["e4 e5 exd6"]),
+        ("1.e4 e5\n\n1.d4 d5\n1 c4 e5\n1\nc4", ["e4 e5", "d4 d5", "c4 e5", "c4"]),
+        ("1. e4 {x} 1. ... e5 (+1.25) 2. O-O *", ["e4 e5 O-O"]),
+        ("5. b8(N) (5... g1=Q) g1=N *".replace("5", "1"), ["b8N g1=N"]),
+        ("1. e4 0000 *", ["game 1: move 2 is a null move, which chess does not have"]),
+        (
+            "1. e4 1-0 2. d4 *",
+            ["e4", "game 2: its moves begin with number 2 in line 1"],
+        ),
+        ('[variant "Atomic"]\n1. e4 *', ["game 1: it is of the variant 'Atomic'"]),
         ("1. e4 -- 2. d4 *", ["game 1: move 2 is a null move, which chess does not"]),
         # After a game that cannot be read, the next one is.
         (
@@ -218,6 +227,7 @@ def test_forfeits_resignation_and_random_moves_are_comments():
             '[Variant "Atomic"]\n1. e4 *\n[FEN "8/8 w - - 0 1"]\n1. e4 *\n1. d4 *',
             ["game 1: it is of the variant", "game 2: it starts from another", "d4"],
         ),
+        ("1. e4 (1. Sf3 ) e5 *", ["game 1: 'Sf3' in line 1 is no part of PGN"]),
         ("1. Sf3 *\n1. d4 *", ["game 1: 'Sf3' in line 1 is no part of PGN; the piec"]),
     ],
 )

@@ -64,11 +64,13 @@ def test_pgn_says_how_a_game_ended(tmp_path):
         ("Time forfeit", True),
         ("Ann won on time", True),
         ("Ann won - game abandoned", True),
+        ("illegal move", True),  # as cutechess writes it
+        ("Black forfeits on time", True),  # as the comments of FICS
         ("Ann won by resignation", False),
         ("Normal", False),
     ):
         head = f'[White "Müller, A"]\n[Result "1-0"]\n[Termination "{ending}"]'
-        path.write_text(f"{head}\n\n1. e4 1-0\n", encoding="latin-1")
+        path.write_text(f"{head}\n\n1. e4 {{{ending}}} 1-0\n", encoding="latin-1")
         ((game, record),) = read_games(path)
         assert game == games.make("chess")
         assert record.is_forfeit == is_forfeit
@@ -231,6 +233,7 @@ def test_an_error_names_the_line(line, message, tmp_path):
         ("a.sgf", "(;SZ[9];B[aa]", "game 1: it has no end"),
         ("a.sgf", "(;SZ[9];B[aa];W[bb", "game 1: a value has no end"),
         ("a.sgf", "(;SZ[5];B[aa];W[aa])", "game 1: move 2: 'a5' is not legal"),
+        ("a.sgf", "(;C[x];SZ[9];B[aa])", "game 1: SZ is not in the first node"),
         ("a.sgf", "(;SZ[25];B[yy])", "game 1: size must be at most 19: '25'"),
         ("a.sgf", "(;SZ[5];B[zz])", "game 1: property B cannot be read: 'zz'"),
         ("a.sgf", "(;SZ[5]KM[no];B[aa])", "game 1: property KM cannot be read: 'no'"),

@@ -91,6 +91,7 @@ def test_no_move_is_lost_in_any_encoding(tmp_path, codec, declared, name):
         ("SZ[9]KM[0,5]AP[GNU Go:3.8]AP[foxwq];B[aa]", "go:9,0.5", "a9"),
         ("SZ[9]KM[50]AP[foxwq];B[aa]", "go:9,0.5", "a9"),
         ("SZ[9]KM[3.5];Black[aa]", "go:9,3.5", "a9"),
+        ("sz[9]km[3.5];b[aa]", "go:9,3.5", "a9"),
         ("SZ[9]HA[2]AB[cc][gg];W[ee];B[aa]", "go:9,0", "c7 pass g3 e5 a9"),
         ("SZ[9]HA[0];B[cc];B[gg];W[ee];B[aa]", "go:9,0", "c7 pass g3 e5 a9"),
         ("SZ[9];B[cc]W[gg](;B[aa];W[bb])(;B[dd])", "go:9,0", "c7 g3 a9 b8"),

@@ -30,8 +30,8 @@ if TYPE_CHECKING:
 _NO_BREAK_SPACE = "\xa0"  # a space at which no line ends
 # Values of the tag Variant. The last is accepted with the first position of chess.
 _STANDARD = ("standard", "chess", "normal", "from position")
-_FIGURINES = str.maketrans("♔♕♖♗♘♚♛♜♝♞", "KQRBNKQRBN", "♙♟")
-_NULL_MOVES = ("--", "Z0")
+_FIGURINES = str.maketrans("♔♕♖♗♘♚♛♜♝♞", "KQRBNKQRBN", "♙♟()")
+_NULL_MOVES = ("--", "Z0", "0000")
 _RESULTS = dict.fromkeys(("1/2", "½", "½-½"), "1/2-1/2") | {"": "*", "?": "*"}
 # The parts of PGN; the name of a group says what they are. A quotation mark in a tag
 # may lack its backslash. A comment with tags in it has no end.
@@ -43,20 +43,30 @@ _TOKEN = re.compile(
     | (?P<comment> \{ (?: [^}\n] | \n (?! \[\w+[ \t]+" ) )*+ \} )
     | (?P<result> 1-0 | 0-1 | 1/2-1/2 | 1/2 | ½-½ | ½ | \* ) (?![\w-])
     | (?P<move>
-          [KQRBN♔♕♖♗♘♙♚♛♜♝♞♟]? [a-h]? [1-8]? [-x]? [a-h][1-8] (?: =?[QRBNqrbn] )?
-        | [O0]-[O0] (?: -[O0] )? | -- | Z0
+          [KQRBN♔♕♖♗♘♙♚♛♜♝♞♟]? [a-h]? [1-8]? [-x]? [a-h][1-8]
+          (?: =?[QRBNqrbn] | \([QRBN]\) )?
+        | [O0]-[O0] (?: -[O0] )? | -- | Z0 | 0000
       ) (?: (?= e\.p\. ) | (?! [\w-] ) )
     | (?P<sign> \$\d+ | [()] | [!?]{1,2} )
-    | (?P<no_move> \d+\.* (?! [\w-] ) | \d+\.+ | \.+ | \+-+ | -+\+ | [+\#=±∓∞⩲⩱□]+
+    | (?P<no_move> \d+ (?: \s*\.)+ (?! \d ) | \d+ (?! [\w-] ) | \.+ | \+-+ | -+\+
+        | [+\#=±∓∞⩲⩱□]+
         | (?: e\.p\. | N ) (?! \w ) )
     """,
     re.VERBOSE | re.MULTILINE,
 )
+# Numbers of moves: of the first, by White, and of a later one.
+_FIRST = re.compile(r"1(?:\s*\.(?!\s*[.\d])|(?<![-+.,\d]1)\s+(?=[^\W\d_]|[♔-♟]))")
+_LATER = re.compile(r"([2-9]|1\d|[2-9]\d|1\d\d)\s*\.")
 # A line that is no tag, before the tags of the next game; and more games without tags.
 _NEXT_GAME = re.compile(r'^[ \t]*+[^\[\s].*\n\s*+(?=\[\w+[ \t]+")', re.MULTILINE)
 _MORE = re.compile(r"(?:1-0|0-1|1/2|½|\*)\s+[\w{]")
-# Parts of the tag Termination, by the standard, Lichess and Chess.com.
-_FAULTS = ("time forfeit", "won on time", "rules infraction", "abandoned")
+# Parts of the tag Termination, by the standard, Lichess, Chess.com and cutechess; and a
+# comment of FICS.
+_FAULTS = (
+    *("time forfeit", "won on time", "rules infraction", "abandoned"),
+    *("illegal move", "stalled connection"),
+)
+_FORFEIT = re.compile(r"(?:White|Black) (forfeits (?:on time|by disconnection))")
 # An evaluation, wherever a program breaks the line, and what it may hold: a mate, or
 # pawns with a point (ChessBase writes centipawns without one), and a search depth.
 _EVALUATION = re.compile(r"\[%eval\b([^]]*)\]?")
@@ -223,17 +233,19 @@ def read_pgn(text: str) -> Iterator[GameText | ValueError]:
         found = _TOKEN.match(text, place)
         kind = "end" if place >= len(text) else found and found.lastgroup
         word = found[0] if found else ""
-        name = found["name"] if found else None
+        name = (found["name"] or "").lower() if found else ""
         ends = kind == "end" or (kind == "result" and depth == 0)
         ends |= kind == "tag" and (bool(moves) or (is_apart and name in tags))
-        ends |= word == "1." and bool(moves) and depth == 0
+        ends |= bool(moves and depth == 0 and _FIRST.match(text, place))
         is_wrong = kind is None or (depth and ends) or (word == ")" and not depth)
+        if not (moves or depth or "fen" in tags):
+            is_wrong |= _LATER.match(text, place) is not None
         if is_wrong or len(tags) + len(moves) > MAX_MOVES:
             later = _NEXT_GAME.search(text, text.rfind("\n", 0, place) + 1)
             rest = "" if later or not _MORE.search(text, place) else "; so is the rest"
             problem = f"it has more than {MAX_MOVES:,} moves"
             if is_wrong:
-                problem = _problem(text[place : place + 20], line, depth)
+                problem = _problem(text[place : place + 20], line, depth if kind else 0)
             yield ValueError(f"game {number}: {problem}{rest}")
             next_place = later.end() if later else len(text)
             word = "" if kind == "tag" else text[place:next_place]
@@ -245,7 +257,7 @@ def read_pgn(text: str) -> Iterator[GameText | ValueError]:
         if ends:
             tags, moves, comments, number, is_apart = {}, [], [], number + 1, False
         if kind == "tag" and found:
-            tags[found["name"]] = re.sub(r'\\(["\\])', r"\1", found["value"])
+            tags[name] = re.sub(r'\\(["\\])', r"\1", found["value"])
             is_apart = False
         elif kind == "space":
             is_apart |= word.count("\n") > 1
@@ -264,6 +276,8 @@ def _problem(text: str, line: int, depth: int) -> str:
     """Returns what is wrong with a text that is no PGN."""
     if text[:1] == "{":
         return f"the comment that begins in line {line} has no end"
+    if (found := _LATER.match(text)) and not depth:
+        return f"its moves begin with number {int(found[1])} in line {line}"
     if depth or text[:1] == ")":
         return f"the parentheses of a variation do not match in line {line}"
     return (
@@ -283,24 +297,24 @@ def _game_of(
 
     Args:
         place: its place in the file.
-        tags: values by name.
+        tags: values by name in lower case.
         marker: the termination marker.
         moves: in Standard Algebraic Notation.
         comments: after each move, with their braces.
     """
     stated, marker = (
-        _RESULTS.get(text, text) for text in (tags.get("Result", "*"), marker)
+        _RESULTS.get(text, text) for text in (tags.get("result", "*"), marker)
     )
     note = ""
     if marker != "*" and stated not in ("*", marker):
         note = f"the tag Result says {stated[:20]}, the moves end with {marker}"
-    start = tags.get("FEN", notation.FIRST_POSITION)
+    start = tags.get("fen", notation.FIRST_POSITION)
     try:
         if not tags and not moves:
             raise ValueError("it has neither tags nor moves")
-        if tags.get("Variant", "Standard").lower() not in _STANDARD:
+        if tags.get("variant", "standard").lower() not in _STANDARD:
             raise ValueError(
-                f"it is of the variant {quoted(tags['Variant'])}, not of chess"
+                f"it is of the variant {quoted(tags['variant'])}, not of chess"
             )
         if start.split()[:4] != notation.FIRST_POSITION.split()[:4]:
             raise ValueError(f"it starts from another position: {start[:100]}")
@@ -313,15 +327,18 @@ def _game_of(
             )
     except ValueError as error:
         return ValueError(f"{place}: {error}")
-    ending = tags.get("Termination", "").lower()
+    ending = tags.get("termination", "").lower()
+    fault = ending if any(fault in ending for fault in _FAULTS) else ""
+    if forfeit := _FORFEIT.search(comments[-1] if comments else ""):
+        fault = forfeit[1]
     openings = [n for n, comment in enumerate(comments, 1) if ends_opening(comment)]
     return GameText(
         place,
         "chess",
-        (tags.get("White", "?"), tags.get("Black", "?")),
+        (tags.get("white", "?"), tags.get("black", "?")),
         moves,
         result,
-        ending if any(fault in ending for fault in _FAULTS) else "",
+        fault,
         max(openings, default=0),
         values if any(value is not None for value in values) else (),
         note,
