@@ -48,7 +48,7 @@ def make_play(game, search, config, **settings):
     play = make_self_play(game, network, search, config, **settings)
 
     def play_chunk(num_simulations, start, rng_key):
-        start = jax.tree.map(jnp.array, start)  # is donated
+        start = jax.device_put(start, may_alias=False)  # is donated
         played = play(variables, np.int32(num_simulations), start, rng_key)
         return jax.device_get(played)
 
@@ -187,7 +187,7 @@ def test_a_random_position_is_not_finished_and_keeps_its_limit():
     game = games.make("connect_four")
     limits = np.arange(500) % (game.max_moves + 1)
     draw = jax.jit(random_positions, static_argnums=0)
-    state = draw(game, jax.random.key(0), limits)
+    state = jax.device_get(draw(game, jax.random.key(0), limits))
     stones = count_stones(state, game)
     assert not state.terminated.any()
     assert (stones <= np.minimum(limits, 3 * game.max_moves // 4)).all()
@@ -209,9 +209,9 @@ def test_openings_follow_the_configured_mixture():
 
 
 def test_the_first_games_are_spread_over_all_stages():
-    start = first_games(GAME, 200, jax.random.key(0))
+    start = jax.device_get(first_games(GAME, 200, jax.random.key(0)))
     assert not start.state.terminated.any()
-    assert not np.asarray(start.moves).any()
+    assert not start.moves.any()
     assert set(count_stones(start.state).tolist()) == {0, 1, 2, 3, 4, 5, 6}
 
 

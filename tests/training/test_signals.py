@@ -93,7 +93,7 @@ COMPUTING = """
     signal.signal(signal.SIGINT, signal.default_int_handler)
     stop_signals = signals.StopSignals
     with signals.exit_on_second_signal(), stop_signals(report, lambda: report("left")):
-        threading.Timer(0.5, report, ["computing"]).start()
+        threading.Timer(0.1, report, ["computing"]).start()
         try:
             hashlib.pbkdf2_hmac("sha256", b"a", b"b", 2**31 - 1)
         except KeyboardInterrupt:  # it had not begun yet: the machine is busy

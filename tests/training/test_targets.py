@@ -15,10 +15,12 @@ TOLERANCE = 5e-4
 
 
 soft = jax.jit(soft_result)
-returns = jax.jit(lambda_returns, static_argnames=("td_lambda", "max_regret"))
+returns = jax.jit(lambda_returns)
 
 
-def returns_of(reward, terminated, value, draw, regret=None, **settings):
+def returns_of(
+    reward, terminated, value, draw, regret=None, *, td_lambda, max_regret=0.0
+):
     """Returns the targets of the moves of B slots, `[T, B]` each; by default all are
     best moves.
     """
@@ -33,7 +35,7 @@ def returns_of(reward, terminated, value, draw, regret=None, **settings):
         reward=reward,
         terminated=terminated,
     )
-    return np.asarray(returns(moves, **settings))
+    return np.asarray(returns(moves, td_lambda=td_lambda, max_regret=max_regret))
 
 
 def column(*numbers):
@@ -65,7 +67,7 @@ def test_targets_are_the_result_the_flipped_next_value_or_their_mixture():
     target = returns_of(**DRAWN, td_lambda=1.0)
     np.testing.assert_array_equal(target[:, 0], [[0, 1, 0]] * 3)
     target = returns_of(**WON, td_lambda=0.0)
-    predicted = soft(WON["value"], WON["draw"])[1:, 0, ::-1]
+    predicted = np.asarray(soft(WON["value"], WON["draw"]))[1:, 0, ::-1]
     np.testing.assert_allclose(target[:2, 0], predicted, atol=TOLERANCE)
     np.testing.assert_array_equal(target[2, 0], [1, 0, 0])
     target = returns_of(**WON, td_lambda=0.75)
