@@ -33,7 +33,9 @@ def describe_start(game: Game, key: str) -> Preview:
     It compiles one small program; without `jit`, each operation would be compiled
     separately, which takes seconds.
     """
-    state, cells = jax.device_get(jax.jit(lambda: _first(game))())
+    state, cells = jax.device_get(
+        jax.jit(lambda: (first := game.init(), game.board(first)))()
+    )
     drawn = copy.copy(game)
     vars(drawn)["board"] = lambda _: cells
     picture = picture_of(drawn, state)
@@ -65,11 +67,6 @@ def describe_start(game: Game, key: str) -> Preview:
     return Preview(description, position, picture or drawn.to_svg(state))
 
 
-def _first(game: Game) -> tuple[State, jax.Array]:
-    state = game.init()
-    return state, game.board(state)
-
-
 def picture_of(game: Game, state: State, last_action: int | None = None) -> str | None:
     """Returns a position as a scalable SVG document if another library draws the game;
     else None."""
@@ -85,8 +82,21 @@ def picture_of(game: Game, state: State, last_action: int | None = None) -> str 
 
 def _board(game: Game, height: int, width: int, picture: str | None) -> dict[str, Any]:
     """Returns the geometry of a board (pixels), and its parts as SVG elements."""
-    if picture is not None:
-        return _pictured_board(height, width, picture)
+    if picture is not None:  # it shows the board and all pieces
+        found = _VIEW_BOX.search(picture)
+        assert found is not None
+        left, top, across, down = box = tuple(map(float, found[1].split()))
+        centers = tuple(
+            (left + (column + 0.5) * across / width, top + (row + 0.5) * down / height)
+            for row in range(height)
+            for column in range(width)
+        )
+        return {
+            **_geometry(box, centers),
+            **{"ground": "", "front": "", "pieces": [], "mark": ""},
+            **{"columnLabels": [], "rowLabels": []},
+            **{"marksBelow": False, "isTwoSided": False},
+        }
     parts = board_parts(game.style, height, width)
     return {
         **_geometry(parts.box, parts.centers),
@@ -99,21 +109,6 @@ def _board(game: Game, height: int, width: int, picture: str | None) -> dict[str
         "rowLabels": _rounded(parts.row_labels[: len(game.row_labels)]),
         "isTwoSided": parts.is_two_sided,
     }
-
-
-def _pictured_board(height: int, width: int, picture: str) -> dict[str, Any]:
-    """Returns the geometry of a board that fills its pictures, which show all of it."""
-    found = _VIEW_BOX.search(picture)
-    assert found is not None
-    left, top, across, down = box = tuple(map(float, found[1].split()))
-    centers = tuple(
-        (left + (column + 0.5) * across / width, top + (row + 0.5) * down / height)
-        for row in range(height)
-        for column in range(width)
-    )
-    nothing = {"ground": "", "front": "", "pieces": [], "mark": "", "marksBelow": False}
-    labels = {"columnLabels": [], "rowLabels": [], "isTwoSided": False}
-    return {**_geometry(box, centers), **nothing, **labels}
 
 
 def _geometry(

@@ -154,18 +154,14 @@ class IncrementalSearch:
             .compile()
         )
         self._tree_shapes[size] = trees
-        if trees is not None:
-            self._compile_moves(size)
+        if trees is not None:  # between this batch size and all others
+            for other in (*self._programs, size):
+                # A batch of 1 is never rearranged.
+                for before, after in {(other, size), (size, other)} - {(1, 1)}:
+                    rows = jax.ShapeDtypeStruct((after,), jnp.int32)
+                    lowered = jax.jit(_take).lower(self._tree_shapes[before], rows)
+                    self._moves[before, after] = lowered.compile()
         self._programs[size] = program  # last: from now on other threads use the size
-
-    def _compile_moves(self, size: int) -> None:
-        """Compiles the moves of trees between a batch size and all others."""
-        for other in (*self._programs, size):
-            # A batch of 1 is never rearranged.
-            for before, after in {(other, size), (size, other)} - {(1, 1)}:
-                rows = jax.ShapeDtypeStruct((after,), jnp.int32)
-                lowered = jax.jit(_take).lower(self._tree_shapes[before], rows)
-                self._moves[before, after] = lowered.compile()
 
     def empty_trees(self, size: int) -> Any:
         """Returns empty trees for a compiled batch size, None if the player keeps
@@ -201,15 +197,9 @@ class IncrementalSearch:
         Returns:
             The best moves so far, one for each position, and the trees.
         """
-        program = self._programs[len(batch.made)]
-        found, trees = program(
-            self._leaves,
-            np.uint32(seed),
-            batch.states,
-            trees,
-            batch.total,
-            batch.made,
-        )
+        program, states = self._programs[len(batch.made)], batch.states
+        arrays = (self._leaves, np.uint32(seed), states, trees, batch.total, batch.made)
+        found, trees = program(*arrays)
         found = jax.device_get(found)
         decisions = [
             to_move_decision(*jax.tree.map(lambda leaf, row=row: leaf[row], found))
@@ -247,15 +237,11 @@ def search_text(player: AnyPlayer) -> str | None:
     It names the difference from the search in the arena, if there is one.
     """
     if isinstance(player, MCTSPlayer):
-        name, tree_reuse_nodes = (
-            "UCT search with random rollouts",
-            player.tree_reuse_nodes,
-        )
+        name = "UCT search with random rollouts"
+        tree_reuse_nodes = player.tree_reuse_nodes
     elif isinstance(player, AlphaZeroPlayer):
-        name, tree_reuse_nodes = (
-            player.search.title or player.search.algorithm,
-            player.search.tree_reuse_nodes,
-        )
+        name = player.search.title or player.search.algorithm
+        tree_reuse_nodes = player.search.tree_reuse_nodes
     else:
         return None
     if not tree_reuse_nodes:

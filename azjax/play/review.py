@@ -18,7 +18,6 @@ from azjax.players import (
     ExternalPlayer,
     ForfeitError,
     HumanPlayer,
-    Player,
     start_session,
 )
 from azjax.players.core import choose
@@ -128,7 +127,31 @@ def review(
         solved = _opinions(game, states, moves, solver, seed)
     pairs = itertools.pairwise(zip(opinions, solved))  # noqa: B905, one may be endless
     for ply, (before, after) in enumerate(pairs):
-        yield _reviewed(game, states[ply], moves[ply], before, after)
+        (opinion, solved), (opinion_after, solved_after) = before, after
+        state, action = states[ply], moves[ply]
+        player = int(state.current_player)
+        sign = 1 - 2 * player
+        loss = 0.0
+        if action != opinion.action:
+            loss = max(0.0, sign * (opinion.value - opinion_after.value))
+        mark = next((mark for least, mark in MARKS if loss >= least), "")
+        exact_before = exact_after = None
+        if solved is not None and solved_after is not None:
+            exact_before, exact_after = round(solved.value), round(solved_after.value)
+            mark = ("", "?", "??")[max(0, sign * (exact_before - exact_after))]
+        yield ReviewedMove(
+            player=player,
+            action=action,
+            text=game.action_to_text(state, action),
+            best_action=opinion.action,
+            best=game.action_to_text(state, opinion.action),
+            before=opinion.value,
+            after=opinion_after.value,
+            loss=loss,
+            mark=mark,
+            exact_before=exact_before,
+            exact_after=exact_after,
+        )
 
 
 def exact_text(move: ReviewedMove) -> str:
@@ -157,40 +180,6 @@ def summaries(game: Game, moves: Sequence[ReviewedMove]) -> list[str]:
     return lines
 
 
-def _reviewed(
-    game: Game,
-    state: State,
-    action: int,
-    before: tuple[_Opinion, _Opinion | None],
-    after: tuple[_Opinion, _Opinion | None],
-) -> ReviewedMove:
-    """Returns a move with the opinions of reviewer and solver before and after it."""
-    (opinion, solved), (opinion_after, solved_after) = before, after
-    player = int(state.current_player)
-    sign = 1 - 2 * player
-    loss = 0.0
-    if action != opinion.action:
-        loss = max(0.0, sign * (opinion.value - opinion_after.value))
-    mark = next((mark for least, mark in MARKS if loss >= least), "")
-    exact_before = exact_after = None
-    if solved is not None and solved_after is not None:
-        exact_before, exact_after = round(solved.value), round(solved_after.value)
-        mark = ("", "?", "??")[max(0, sign * (exact_before - exact_after))]
-    return ReviewedMove(
-        player,
-        action,
-        game.action_to_text(state, action),
-        opinion.action,
-        game.action_to_text(state, opinion.action),
-        opinion.value,
-        opinion_after.value,
-        loss,
-        mark,
-        exact_before,
-        exact_after,
-    )
-
-
 def _opinions(
     game: Game,
     states: Sequence[State],
@@ -200,24 +189,34 @@ def _opinions(
 ) -> Iterator[_Opinion]:
     """Yields a player's opinions of positions; a finished game has its result."""
     unfinished = [state for state in states if not state.terminated]
-    if isinstance(player, ExternalPlayer):
-        found = _one_by_one(game, unfinished, moves, player, seed)
-    else:
-        found = _batched(unfinished, player, seed)
-    for state, (action, value) in zip(unfinished, found, strict=True):
+    for state, (action, value) in zip(
+        unfinished, _decided(game, unfinished, moves, player, seed), strict=True
+    ):
         yield _Opinion(action, value * (1 - 2 * int(state.current_player)))
     for state in states[len(unfinished) :]:
         yield _Opinion(-1, rewards(game, state)[0])
 
 
-def _one_by_one(
+def _decided(
     game: Game,
     states: Sequence[State],
     moves: Sequence[int],
-    player: ExternalPlayer,
+    player: AnyPlayer,
     seed: int,
 ) -> Iterator[tuple[int, float]]:
-    """Yields moves and expected results for the player to move."""
+    """Yields moves and expected results for the player to move: one by one of a
+    program, in batches of one size of a compiled player."""
+    if not isinstance(player, ExternalPlayer):
+        rng_key = jax.random.key(seed)
+        for first in range(0, len(states), POSITIONS_AT_ONCE):
+            batch = states[first : first + POSITIONS_AT_ONCE]
+            filled = [*batch, *[batch[-1]] * (POSITIONS_AT_ONCE - len(batch))]
+            stacked: Any = jax.tree.map(lambda *leaves: np.stack(leaves), *filled)
+            choice = choose(player, jax.random.fold_in(rng_key, first), stacked)
+            actions, values = np.asarray(choice.action), np.asarray(choice.value)
+            found = zip(actions.tolist(), values.tolist(), strict=True)
+            yield from itertools.islice(found, len(batch))
+        return
     with contextlib.ExitStack() as stack:
         try:
             session = start_session(player, game, seed)
@@ -229,19 +228,3 @@ def _one_by_one(
                 yield decision.action, decision.value
         except ForfeitError as error:
             raise ValueError(f"the reviewer cannot go on: {error}") from error
-
-
-def _batched(
-    states: Sequence[State], player: Player, seed: int
-) -> Iterator[tuple[int, float]]:
-    """Yields the same of a compiled player, in batches of one size."""
-    rng_key = jax.random.key(seed)
-    for first in range(0, len(states), POSITIONS_AT_ONCE):
-        batch = states[first : first + POSITIONS_AT_ONCE]
-        filled = [*batch, *[batch[-1]] * (POSITIONS_AT_ONCE - len(batch))]
-        stacked: Any = jax.tree.map(lambda *leaves: np.stack(leaves), *filled)
-        choice = choose(player, jax.random.fold_in(rng_key, first), stacked)
-        actions, values = np.asarray(choice.action), np.asarray(choice.value)
-        yield from itertools.islice(
-            zip(actions.tolist(), values.tolist(), strict=True), len(batch)
-        )

@@ -3,7 +3,6 @@
 import gzip
 import json
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -53,7 +52,18 @@ def export_web(trained: TrainedPlayer, directory: Path, *, name: str) -> int:
             or the directory contains other files.
     """
     files = site(trained, name=name)
-    _check_directory(directory)
+    if directory.exists() and not directory.is_dir():
+        raise ValueError(f"--web must name a directory, not a file: {directory}")
+    try:
+        config = json.loads((directory / CONFIG_FILE).read_text())
+    except (OSError, ValueError):
+        config = None
+    is_ours = isinstance(config, dict) and config.get("made_by") == MADE_BY
+    if directory.exists() and any(directory.iterdir()) and not is_ours:
+        raise ValueError(
+            "--web must name a new or empty directory, or an earlier export: "
+            f"{directory}"
+        )
     for path, content in files.items():
         replace_file(directory / path, content)
     return sum(len(content) for content in files.values())
@@ -79,7 +89,27 @@ def site(trained: TrainedPlayer, *, name: str) -> dict[str, bytes]:
     model = halved(to_onnx(trained)).SerializeToString()
     # Without a time stamp, so that the export is reproducible.
     files[NETWORK_FILE] = gzip.compress(model, mtime=0)
-    config = _config(trained, name, files)
+    search = trained.search
+    if not isinstance(search, AlphaZeroConfig):
+        search = AlphaZeroConfig()
+    network, runtime = (
+        {"file": path, "bytes": len(files[path])}
+        for path in (NETWORK_FILE, RUNTIME_FILE)
+    )
+    config = {
+        "made_by": MADE_BY,
+        "game": game.name,
+        "description": describe_start(game, game.name).description,
+        "player": name,
+        "simulations": DEFAULT_SIMULATIONS,
+        "search": {
+            "c_init": search.c_init,
+            "c_base": search.c_base,
+            "first_play_reduction": search.first_play_reduction,
+        },
+        "network": network,
+        "runtime": runtime,
+    }
     files[CONFIG_FILE] = (json.dumps(config, indent=2) + "\n").encode()
     return files
 
@@ -110,48 +140,3 @@ def halved(model: onnx.ModelProto) -> onnx.ModelProto:
     graph.node.extend(model.graph.node)
     onnx.checker.check_model(result, full_check=True)
     return result
-
-
-def _config(
-    trained: TrainedPlayer, name: str, files: dict[str, bytes]
-) -> dict[str, Any]:
-    def listed(path: str) -> dict[str, Any]:
-        return {"file": path, "bytes": len(files[path])}
-
-    search = trained.search
-    if not isinstance(search, AlphaZeroConfig):
-        search = AlphaZeroConfig()
-    return {
-        "made_by": MADE_BY,
-        "game": trained.game.name,
-        "description": describe_start(trained.game, trained.game.name).description,
-        "player": name,
-        "simulations": DEFAULT_SIMULATIONS,
-        "search": {
-            "c_init": search.c_init,
-            "c_base": search.c_base,
-            "first_play_reduction": search.first_play_reduction,
-        },
-        "network": listed(NETWORK_FILE),
-        "runtime": listed(RUNTIME_FILE),
-    }
-
-
-def _check_directory(directory: Path) -> None:
-    if not directory.exists():
-        return
-    if not directory.is_dir():
-        raise ValueError(f"--web must name a directory, not a file: {directory}")
-    if any(directory.iterdir()) and not _is_earlier_export(directory):
-        raise ValueError(
-            "--web must name a new or empty directory, or an earlier export: "
-            f"{directory}"
-        )
-
-
-def _is_earlier_export(directory: Path) -> bool:
-    try:
-        config = json.loads((directory / CONFIG_FILE).read_text())
-    except (OSError, ValueError):
-        return False
-    return isinstance(config, dict) and config.get("made_by") == MADE_BY
