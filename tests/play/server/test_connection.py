@@ -1,5 +1,6 @@
 import contextlib
 import gc
+import itertools
 import threading
 import time
 
@@ -102,8 +103,15 @@ def test_start_describes_game_and_player(page):
     assert told["simulations"] == 64
     assert told["strengths"] == [1, 25, 50, 64, 100, 200, 400, 800, 1600]
     assert told["search"] == "It uses Gumbel search, as in the arena."
-    _, told, _ = page.ask("start", game="tic_tac_toe", player="random")
+    for simulations in (0, 7, 3200, 10**15):
+        kind, error, _ = decide(page, (), simulations)
+        assert kind == "error"
+        assert error.startswith("simulations must be one of 1, 25, 50, 64, 100")
+    # Another game and player.
+    _, told, _ = page.ask("start", game="connect_four", player="random")
     assert (told["strengths"], told["simulations"]) == ([], None)
+    assert told["width"] == 7
+    assert len(page.ask("position", actions=[3, 3])[1]["cells"]) == 42
 
 
 def test_the_first_position_is_sent_while_the_rules_compile(catalog, monkeypatch):
@@ -161,42 +169,20 @@ def test_a_whole_game_is_played(page):
     assert position["rewards"] == [0, 0]  # a game against itself is a draw
 
 
-def test_the_player_can_be_changed(started):
-    kind, told, _ = started.ask("start", game="connect_four", player="random")
-    assert kind == "answer"
-    assert told["width"] == 7
-    _, position, _ = started.ask("position", actions=[3, 3])
-    assert len(position["cells"]) == 42
-
-
-@pytest.mark.parametrize("method", ["position", "decide"])
-def test_requests_before_the_start_are_errors(page, method):
-    kind, error, _ = page.ask(method, actions=[], simulations=1)
-    assert (kind, error) == ("error", "the first message must be start")
-
-
-@pytest.mark.parametrize(
-    ("game", "player", "error"),
-    [
-        (
-            "chess",
-            "random",
-            "unknown game 'chess'; known games: tic_tac_toe, con",
-        ),
+def test_only_offered_games_and_players_can_be_started_and_nothing_goes_before(page):
+    for method in ("position", "decide"):
+        kind, error, _ = page.ask(method, actions=[], simulations=1)
+        assert (kind, error) == ("error", "the first message must be start")
+    for game, player, error in (
+        ("chess", "random", "unknown game 'chess'; known games: tic_tac_toe, con"),
         ("../tic_tac_toe", "random", "unknown game"),
-        (
-            "tic_tac_toe",
-            "gtp:sh",
-            "unknown player 'gtp:sh'; known players: alph",
-        ),
+        ("tic_tac_toe", "gtp:sh", "unknown player 'gtp:sh'; known players: alph"),
         ("tic_tac_toe", "alphazero:/etc", "unknown player"),
         ("tic_tac_toe", "human", "unknown player"),
-    ],
-)
-def test_only_offered_games_and_players_can_be_started(page, game, player, error):
-    kind, text, _ = page.ask("start", game=game, player=player)
-    assert kind == "error"
-    assert text.startswith(error)
+    ):
+        kind, text, _ = page.ask("start", game=game, player=player)
+        assert kind == "error"
+        assert text.startswith(error)
     assert page.ask("start", game="tic_tac_toe", player="random")[0] == "answer"
 
 
@@ -219,14 +205,6 @@ def test_positions_and_moves_are_answered_and_illegal_ones_are_errors(started):
         {"action": 4, "text": "b2", "player": 0},
         {"action": 0, "text": "a3", "player": 1},
     ]
-
-
-def test_numbers_of_simulations_that_are_not_offered_are_rejected(page):
-    page.ask("start", game="tic_tac_toe", player="alphazero:pretrained")
-    for simulations in (0, 7, 3200, 10**15):
-        kind, error, _ = decide(page, (), simulations)
-        assert kind == "error"
-        assert error.startswith("simulations must be one of 1, 25, 50, 64, 100")
 
 
 @pytest.mark.parametrize("method", ["stop", "decide"])
@@ -257,47 +235,37 @@ def test_the_tree_is_sent_on_request(page):
     assert page.ask("decide", **params, tree=True)[1]["tree"] == []
 
 
-def test_a_malformed_message_is_answered_by_an_error(page):
-    for text in ("{", "[]", "\0", "x" * 1000):
-        page.socket.send_text(text)
-        message = page.socket.receive_json()
-        assert message["id"] is None
-        assert message["kind"] == "error"
+def test_malformed_messages_are_errors_and_too_many_close_the_connection(
+    page, registry
+):
     page.socket.send_bytes(b"\xff")
     assert page.socket.receive_json()["kind"] == "error"
     assert page.ask("stop")[0] == "answer"
-
-
-def test_too_many_malformed_messages_close_the_connection(client, registry):
-    with client.websocket_connect(SOCKET) as socket:
-        for _ in range(registry.limits.bad_messages + 1):
-            socket.send_text("{")
-            socket.receive_json()
-        with pytest.raises(WebSocketDisconnect) as closed:
-            socket.receive_json()
+    for text in itertools.islice(
+        itertools.cycle(("{", "[]", "\0", "x" * 1000)), registry.limits.bad_messages
+    ):
+        page.socket.send_text(text)
+        message = page.socket.receive_json()
+        assert (message["id"], message["kind"]) == (None, "error")
+    with pytest.raises(WebSocketDisconnect) as closed:
+        page.socket.receive_json()
     assert closed.value.code == 1008
 
 
-@pytest.mark.parametrize(
-    "headers",
-    [
+def test_only_the_servers_own_pages_can_connect(client):
+    for headers in (
         {"origin": "http://evil.example"},
         {"origin": "null"},
         {"origin": "http://["},
         {"origin": "http://localhost:8001"},
         {"host": "evil.example", "origin": "http://evil.example"},
         {"host": "evil.example"},
-    ],
-)
-def test_pages_of_other_origins_are_rejected(client, headers):
-    with (
-        pytest.raises(WebSocketDisconnect),
-        client.websocket_connect(SOCKET, headers=headers),
     ):
-        pass
-
-
-def test_the_servers_own_page_is_accepted(client):
+        with (
+            pytest.raises(WebSocketDisconnect),
+            client.websocket_connect(SOCKET, headers=headers),
+        ):
+            pass
     headers = {"host": "localhost:8000", "origin": "http://localhost:8000"}
     with client.websocket_connect(SOCKET, headers=headers) as socket:
         assert Page(socket).ask("stop")[0] == "answer"
@@ -416,22 +384,15 @@ def test_a_game_is_read_and_reviewed(started):
     assert [move["mark"] for move in moves] == ["", "??", ""]
     assert len(found["summaries"]) == 2
     assert started.ask("review", actions=[], player=player)[2] == []
-
-
-@pytest.mark.parametrize(
-    ("method", "params", "error"),
-    [
+    for method, params, error in (
         ("read", {"text": "<script>"}, "line 1: move 1: '<script>' is no action"),
         ("review", {"actions": [4, 4], "player": "greedy"}, "action 4, number 2, is"),
         ("review", {"actions": [4], "player": "uci:sh"}, "unknown player 'uci:sh'"),
         ("review", {"actions": [4], "player": ""}, "unknown player ''"),
-    ],
-)
-def test_reviews_of_nothing_are_errors(started, method, params, error):
-    kind, text, _ = started.ask(method, **params)
-    assert kind == "error"
-    assert text.startswith(error)
-    assert decide(started)[0] == "answer"
+    ):
+        kind, text, _ = started.ask(method, **params)
+        assert kind == "error"
+        assert text.startswith(error)
 
 
 def test_a_review_is_cancelled_by_a_decision(failing_catalog, dying):
@@ -493,39 +454,28 @@ def test_the_rate_limiter_delays_messages_after_the_burst():
     assert 0 < waits[3] <= 0.1 < waits[4] <= 0.2
 
 
-START = ("start", {"game": "tic_tac_toe", "player": "random"})
 FAILED = "internal server error; try again in a moment"
 
 
-@pytest.mark.parametrize(
-    ("place", "request_"),
-    [
-        ("registry.PlayerRegistry.describe", START),
-        ("connection.describe_position", ("position", {"actions": []})),
-        ("rules.Rules.state", ("decide", {"actions": [], "simulations": None})),
-        (
-            "loaded_player.LoadedPlayer.worker",
-            ("decide", {"actions": [], "simulations": None}),
-        ),
-        (
-            "connection.describe_decision",
-            ("decide", {"actions": [], "simulations": None}),
-        ),
-    ],
-)
-def test_an_error_is_sent_only_to_the_client_that_caused_it(
-    pair, monkeypatch, place, request_
-):
-    method, params = request_
+def test_an_error_is_sent_only_to_the_client_that_caused_it(pair, monkeypatch):
     asking, other = pair
-    for error in (RuntimeError("RESOURCE_EXHAUSTED"), MemoryError(), KeyError(1)):
+    start = ("start", {"game": "tic_tac_toe", "player": "random"})
+    decision = ("decide", {"actions": [], "simulations": None})
+    for place, (method, params) in (
+        ("registry.PlayerRegistry.describe", start),
+        ("connection.describe_position", ("position", {"actions": []})),
+        ("rules.Rules.state", decision),
+        ("loaded_player.LoadedPlayer.worker", decision),
+        ("connection.describe_decision", decision),
+    ):
+        for error in (RuntimeError("RESOURCE_EXHAUSTED"), MemoryError(), KeyError(1)):
 
-        def fail(*_, error=error, **__):
-            raise error
+            def fail(*_, error=error, **__):
+                raise error
 
-        with monkeypatch.context() as patch:
-            patch.setattr(f"azjax.play.server.{place}", fail)
-            assert asking.ask(method, **params)[:2] == ("error", FAILED)
+            with monkeypatch.context() as patch:
+                patch.setattr(f"azjax.play.server.{place}", fail)
+                assert asking.ask(method, **params)[:2] == ("error", FAILED), place
     for page in (asking, other):
         assert decide(page)[0] == "answer"
 
