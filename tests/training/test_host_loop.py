@@ -55,7 +55,7 @@ def config(run_dir, **changes):
     return QConfig("tic_tac_toe", **settings | changes)
 
 
-def run(run_dir, settings=None, hooks=None, plan=None, run="a1", **changes):
+def run(run_dir, settings=None, hooks=None, run="a1", **changes):
     functions = RunFunctions(
         config=settings or config(run_dir),
         state_version=1,
@@ -76,7 +76,6 @@ def run(run_dir, settings=None, hooks=None, plan=None, run="a1", **changes):
         run_dir,
         notes=[],
         started=host_loop.time.monotonic(),
-        plan=plan,
         **hooks or {},
     )
 
@@ -222,13 +221,6 @@ def test_a_full_disk_ends_the_run_and_keeps_the_checkpoint_before(tmp_path):
     assert run(tmp_path).player == 10
 
 
-def test_a_checkpoint_of_another_layout_is_refused_in_one_line(tmp_path):
-    run(tmp_path, hooks=stop_at(1))
-    with pytest.raises(ValueError, match=r"has format 1; .* reads format 2") as error:
-        run(tmp_path, state_version=2)
-    assert "\n" not in str(error.value)
-
-
 def test_a_checkpoint_of_another_run_is_refused_in_one_line(tmp_path):
     """A copy of the whole directory continues."""
     run(tmp_path / "a", hooks=stop_at(1))
@@ -343,18 +335,6 @@ def test_a_slower_run_is_replanned_at_an_evaluation(tmp_path, clock):
     assert shares[-1] > 0.9
     assert len(read_plan(tmp_path).entries) > 3
     assert found.last["iteration"] == len(shares)
-
-
-def test_a_run_of_minutes_is_reproduced_from_its_plan(tmp_path, clock):
-    found, shares = run_on(clock, tmp_path / "a", minutes(tmp_path / "a"))
-    plan = read_plan(tmp_path / "a")
-    counted = config(tmp_path / "b", iterations=plan.end)
-    plan = dataclasses.replace(plan, length=("iterations", plan.end))
-    again, same = run_on(
-        clock, tmp_path / "b", counted, seconds=lambda clock: 7.0, plan=plan
-    )
-    assert same == shares
-    assert again.player == found.player
 
 
 def test_a_finished_run_is_extended(tmp_path, clock, capsys):

@@ -6,13 +6,12 @@ import jax.numpy as jnp
 import numpy as np
 import optax
 import pytest
+from training.tiny_runs import TINY_NETWORK
 from untrained import untrained, untrained_shapes
 
 from azjax import games
 from azjax.networks import (
     AuxiliaryHead,
-    DenseTrunkConfig,
-    NetworkConfig,
     Parts,
     PolicyHead,
     predict,
@@ -44,10 +43,7 @@ from azjax.training.stored_policy import store_policy
 
 GAME = games.make("tic_tac_toe")
 CONFIG = LearnerConfig(batch_size=32, learning_rate=1e-2, ema_decay=0.9)
-SMALL = NetworkConfig(
-    trunk=DenseTrunkConfig(width=16, num_blocks=1, stem_channels=8, window=3)
-)
-NETWORK, FIRST = untrained(GAME, SMALL)
+NETWORK, FIRST = untrained(GAME, TINY_NETWORK)
 
 
 @pytest.fixture(scope="module")
@@ -362,7 +358,7 @@ def cells_parts(loss, weight=1.0):
 
 def test_unfinished_games_have_no_auxiliary_loss():
     parts = cells_parts(lambda o, t: ((o - t) ** 2).mean(axis=-1), weight=0.5)
-    network, variables = untrained(GAME, SMALL, parts)
+    network, variables = untrained(GAME, TINY_NETWORK, parts)
     has_ended = np.arange(16) % 4 == 0
     batch = batch_of(np.zeros(16, bool))._replace(has_ended=has_ended)
     targets = np.zeros((16, 9), np.float32)
@@ -389,7 +385,7 @@ def test_unfinished_games_have_no_auxiliary_loss():
 )
 def test_a_loss_must_be_one_number_for_each_position(loss):
     parts = cells_parts(loss)
-    network, variables = untrained_shapes(GAME, SMALL, parts)
+    network, variables = untrained_shapes(GAME, TINY_NETWORK, parts)
     batch = batch_of(np.ones(16, bool))
     targets = batch.targets._replace(auxiliary={"cells": np.zeros((16, 9))})
     compute = functools.partial(

@@ -5,6 +5,7 @@ import jax
 import jax.numpy as jnp
 import pytest
 from flax import struct
+from training.tiny_runs import TINY_NETWORK
 from untrained import untrained_shapes
 
 from azjax import games
@@ -46,9 +47,7 @@ def config(directory="runs/none", games=8, **changes) -> TrainConfig:
         "iterations": 1,
         "num_lanes": 1,
         "run_dir": str(directory),
-        "network": NetworkConfig(
-            trunk=DenseTrunkConfig(width=16, num_blocks=1, stem_channels=8, window=3)
-        ),
+        "network": TINY_NETWORK,
         "self_play": SelfPlayConfig(
             num_games=games, moves_per_chunk=2, num_simulations=(2, 5)
         ),
@@ -220,9 +219,7 @@ def test_the_setting_of_the_largest_part_is_named_first():
 def test_advice_omits_settings_at_their_minimum():
     smallest = config(
         games=1,
-        network=NetworkConfig(
-            trunk=DenseTrunkConfig(width=16, num_blocks=0, stem_channels=8, window=3)
-        ),
+        network=SMALLEST,
         self_play=SelfPlayConfig(num_games=1, moves_per_chunk=2, num_simulations=(1,)),
         learner=LearnerConfig(batch_size=1),
         evaluation=EvaluationConfig(num_simulations=1),

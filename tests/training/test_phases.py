@@ -3,10 +3,10 @@ import functools
 import jax
 import numpy as np
 import pytest
+from training.tiny_runs import TINY_NETWORK
 from untrained import untrained
 
 from azjax import games
-from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.training import (
     EvaluationConfig,
     LearnerConfig,
@@ -27,9 +27,7 @@ from azjax.training.phases import (
 CONFIG = TrainConfig(
     game="tic_tac_toe",
     iterations=1,
-    network=NetworkConfig(
-        trunk=DenseTrunkConfig(width=16, num_blocks=1, stem_channels=8, window=3)
-    ),
+    network=TINY_NETWORK,
     self_play=SelfPlayConfig(num_games=8, moves_per_chunk=4, num_simulations=(2,)),
     replay=ReplayConfig(capacity=128, min_window=104, min_positions=32),
     learner=LearnerConfig(batch_size=16),

@@ -437,31 +437,31 @@ def test_only_eligible_positions_are_sampled():
     np.testing.assert_array_equal(win_or_loss, np.ones(64))
 
 
-def end_head(target):
-    """Returns a head whose target, of the final position, is transformed as a board."""
-    return AuxiliaryHead(
-        name="end",
-        make=lambda shape, rngs: nnx.Linear(shape[0], 9, rngs=rngs),
-        target=target,
-        loss=lambda outputs, targets: (outputs - targets).mean(axis=-1),
-        transform=lambda symmetry, targets: symmetry.observation(targets),
-    )
+def final_board(state, final_state):
+    """Returns the final board, as the player to move sees it; NaN without one."""
+    board, mover = GAME.board(final_state), state.current_player
+    seen = jnp.stack([board == mover, board == 1 - mover], axis=-1)
+    return seen / final_state.terminated
+
+
+END = AuxiliaryHead(
+    name="end",
+    make=lambda shape, rngs: nnx.Linear(shape[0], 9, rngs=rngs),
+    target=final_board,
+    loss=lambda outputs, targets: (outputs - targets).mean(axis=-1),
+    transform=lambda symmetry, targets: symmetry.observation(targets),
+)
+
+
+def draw_with_ends(replay, index):
+    key = jax.random.key(0)
+    return jax.device_get(draw(GAME, replay, index, key, 64, auxiliary=(END,)))
 
 
 def test_auxiliary_targets_use_the_final_position_and_the_same_symmetry():
-    """The target is the final board, seen by the player to move."""
-
-    def target(state, final_state):
-        board, mover = GAME.board(final_state), state.current_player
-        seen = jnp.stack([board == mover, board == 1 - mover], axis=-1)
-        return seen / final_state.terminated  # NaN without a final position
-
-    head = end_head(target)
     # With this short horizon, moves of games in progress can also be sampled.
     index = indexed(6, td_lambda=0.5, horizon=1, finds_ends=True)
-    batch = jax.device_get(
-        draw(GAME, filled(6), index, jax.random.key(0), 64, auxiliary=(head,))
-    )
+    batch = draw_with_ends(filled(6), index)
     end, now, ended = batch.targets.auxiliary["end"], batch.observation, batch.has_ended
     assert 0 < ended.sum() < 64
     assert (end[~ended] == 0).all()
@@ -476,7 +476,6 @@ def test_auxiliary_targets_use_the_final_position_and_the_same_symmetry():
 
 
 def test_a_game_that_was_resigned_has_no_final_position():
-    head = end_head(lambda _, final_state: GAME.board(final_state)[..., None] + 2.0)
     replay = filled(6)
     resigned = np.array(replay.chunk.terminated)
     # The row of the newest game of slot 0, from move 15 on, which has three moves.
@@ -488,9 +487,7 @@ def test_a_game_that_was_resigned_has_no_final_position():
     count = np.int32(6 * T)
     settings = {"td_lambda": 1.0, "horizon": 9, "finds_ends": True}
     _, index, _ = index_of(replay, count, np.int32(CAPACITY), **settings)
-    batch = jax.device_get(
-        draw(GAME, replay, index, jax.random.key(0), 64, auxiliary=(head,))
-    )
+    batch = draw_with_ends(replay, index)
     move = np.rint(100 * np.asarray(replay.chunk.value)[batch.sample.row, 0])
     is_resigned = (batch.sample.slot == 0) & (move >= 15)
     assert 0 < is_resigned.sum() < 64
@@ -510,6 +507,5 @@ def test_value_targets_of_another_shape_are_refused():
 
 
 def test_auxiliary_heads_need_an_index_with_ends():
-    head = AuxiliaryHead("end", nnx.Linear, lambda *_: 0, lambda *_: 0)
     with pytest.raises(ValueError, match="finds_ends=True"):
-        draw(GAME, filled(6), indexed(6), jax.random.key(0), 4, auxiliary=(head,))
+        draw_with_ends(filled(6), indexed(6))

@@ -6,10 +6,10 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from compiled_games import batched
+from training.tiny_runs import TINY_NETWORK
 from untrained import untrained
 
 from azjax import games
-from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.search import AlphaZeroConfig, GumbelConfig, empty_tree
 from azjax.training import SelfPlayConfig
 from azjax.training.self_play import (
@@ -34,9 +34,6 @@ CONFIG = SelfPlayConfig(
 CAPPED = dataclasses.replace(
     CONFIG, num_simulations=(8,), full_search_fraction=0.25, fast_simulations=2
 )
-NETWORK = NetworkConfig(
-    trunk=DenseTrunkConfig(width=16, num_blocks=1, stem_channels=8, window=3)
-)
 SEARCHES = {"gumbel": GumbelConfig(), "alphazero": AlphaZeroConfig()}
 
 first_games = jax.jit(start_games, static_argnums=(0, 1))
@@ -44,7 +41,7 @@ first_games = jax.jit(start_games, static_argnums=(0, 1))
 
 def make_play(game, search, config, **settings):
     """Returns a function that plays the first chunk of a key, on the host."""
-    network, variables = untrained(game, NETWORK)
+    network, variables = untrained(game, TINY_NETWORK)
     play = make_self_play(game, network, search, config, **settings)
 
     def play_chunk(num_simulations, start, rng_key):
@@ -259,7 +256,7 @@ def test_games_with_fast_searches_follow_the_rules_and_are_deterministic(capped)
 @pytest.mark.slow
 def test_fast_searches_may_have_more_visits_with_reused_trees():
     """In the first stage of a run, searches can be shorter than `fast_simulations`."""
-    network, variables = untrained(GAME, NETWORK)
+    network, variables = untrained(GAME, TINY_NETWORK)
     search = GumbelConfig(tree_reuse_nodes=4)
     config = dataclasses.replace(CAPPED, fast_simulations=8)
     play = make_self_play(GAME, network, search, config)
