@@ -2,24 +2,125 @@
 
 import dataclasses
 import functools
+import json
 import logging
+import os
 import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from azjax import games
+from azjax.checks import is_number
 from azjax.games import Game, game_options
 from azjax.networks import Parts
 from azjax.play.opponents import default_mcts, default_minimax, is_shipped
 from azjax.play.server.messages import shown
-from azjax.play.server.ratings import find_ratings, player_key
-from azjax.play.server.runs import RunInfo, find_runs, one_line
+from azjax.play.server.runs import RunInfo, find_runs, one_line, read_inside
 from azjax.players import AnyPlayer, load
 from azjax.players.player_spec import public_name, split_name, unused_name
 from azjax.players.registry import load_learned
 from azjax.players.serialization import PRETRAINED
+from azjax.training.run_directory import CONFIG_FILE
+
+RESULTS_FILE = "results.json"
+MAX_BYTES = 2**20  # of a file of results
+MAX_PLAYERS = 1000  # of a tournament
+MAX_LETTERS = 2000  # of a player's or a game's name
+MAX_RATING = 100_000  # Elo
+KEPT_TOURNAMENTS = 200  # the newest ones
+PATH_KINDS = ("alphazero", "network", "q_learning")  # loaded from a directory
+
+
+class Tournament(NamedTuple):
+    """Ratings of one tournament.
+
+    game: text for `games.make`.
+    ratings: Elo ratings by `player_key`.
+    """
+
+    game: str
+    ratings: Mapping[str, float]
+
+
+def find_ratings(directory: Path) -> dict[str, Mapping[str, float]]:
+    """Returns the ratings of the newest tournament of each game, of the newest
+    `KEPT_TOURNAMENTS`.
+
+    Ratings of different tournaments are not comparable, so only one is used.
+
+    Args:
+        directory: contains the directories of the tournaments; other directories, such
+            as runs, are ignored.
+
+    Returns:
+        Elo ratings by `repr(game)` and by `player_key`.
+    """
+    try:
+        paths = list(directory.iterdir())
+    except OSError:
+        return {}
+    found = []
+    for path in paths:
+        # An untrusted run must not set the ratings of this server.
+        if os.path.lexists(path / CONFIG_FILE):
+            continue
+        try:
+            status = (path / RESULTS_FILE).lstat()
+        except (OSError, ValueError):
+            continue
+        version = (status.st_mtime_ns, status.st_ino, status.st_size)
+        found.append((version, str(path)))
+    ratings = {}
+    for version, path in sorted(found)[-KEPT_TOURNAMENTS:]:
+        tournament = _read(path, *version)
+        if tournament is not None:
+            ratings[tournament.game] = tournament.ratings
+    return ratings
+
+
+def player_key(text: str) -> str:
+    """Returns a player's text with an absolute path, for comparison."""
+    kind, _, argument = text.partition(":")
+    path, mark, settings = argument.partition("?")
+    if kind not in PATH_KINDS or os.sep not in path:
+        return text
+    return f"{kind}:{os.path.abspath(path)}{mark}{settings}"
+
+
+@functools.lru_cache(KEPT_TOURNAMENTS)
+def _read(path: str, *version: int) -> Tournament | None:
+    """Reads the results in a directory; None if they are not a tournament's.
+
+    Args:
+        path: the directory.
+        *version: numbers that change with the results.
+    """
+    del version
+    try:
+        results = json.loads(read_inside(Path(path), RESULTS_FILE, MAX_BYTES))
+        players = results["players"]
+        if not isinstance(players, list) or len(players) > MAX_PLAYERS:
+            return None
+        ratings = {}
+        for player in players:
+            rating = player["elo"]
+            if not is_number(rating) or not abs(rating) <= MAX_RATING:
+                return None
+            ratings[player_key(_text(player["player"]))] = float(rating)
+        return Tournament(_text(results["game"]), ratings)
+    except (OSError, ValueError, LookupError, RecursionError):
+        return None
+    except (TypeError, AttributeError, OverflowError):  # malformed
+        return None
+
+
+def _text(value: Any) -> str:
+    if not isinstance(value, str) or len(value) > MAX_LETTERS:
+        raise ValueError(f"a name must be a string of at most {MAX_LETTERS} characters")
+    return value
+
 
 CACHED_OFFERS = 1000
 REFRESH_INTERVAL = 2.0  # seconds
@@ -126,10 +227,14 @@ class Catalog:
             players = [*offer.players.values(), *run_players(run)]
             offers[key] = dataclasses.replace(offer, players=_ranked(players))
         ratings = find_ratings(self.runs_directory)
-        return {
-            key: _rated(offer, ratings.get(repr(offer.game), {}))
-            for key, offer in offers.items()
-        }
+        for key, offer in offers.items():
+            rated = ratings.get(repr(offer.game), {})
+            players = {
+                name: dataclasses.replace(player, rating=rated.get(player.rating_key))
+                for name, player in offer.players.items()
+            }
+            offers[key] = dataclasses.replace(offer, players=players)
+        return offers
 
     def key_of(self, game: Game) -> str | None:
         """Returns the key of a game, None if it is not offered."""
@@ -165,8 +270,14 @@ def make_catalog(
         if key not in offered:
             offered[key] = GameOffer(key, game, standard_players(game))
     for text in specs:
-        name, player = _split(text, list(keys))
-        key = keys[name]
+        given = [name for name in keys if text.startswith(f"{name}=")]
+        if not given:
+            raise ValueError(
+                "--player must be GAME=PLAYER, where GAME is one of "
+                f"{', '.join(keys)}: {text!r}"
+            )
+        name = max(given, key=len)
+        player, key = text.removeprefix(f"{name}="), keys[name]
         offer = offered[key]
         added = _added_player(player, offer, parts)
         others = (p for p in offer.players.values() if p.name != added.name)
@@ -358,17 +469,6 @@ def _ranked(players: Iterable[PlayerOffer]) -> dict[str, PlayerOffer]:
     return {p.name: p for p in sorted(players, key=lambda player: player.rank)}
 
 
-def _rated(offer: GameOffer, ratings: Mapping[str, float]) -> GameOffer:
-    """Returns a game with the ratings of its players."""
-    if not ratings:
-        return offer
-    players = {
-        name: dataclasses.replace(player, rating=ratings.get(player.rating_key))
-        for name, player in offer.players.items()
-    }
-    return dataclasses.replace(offer, players=players)
-
-
 def _added_player(text: str, offer: GameOffer, parts: Parts | None) -> PlayerOffer:
     """Returns the player of a text `NAME=SPEC` or `SPEC`, with an unused name.
 
@@ -385,14 +485,3 @@ def _added_player(text: str, offer: GameOffer, parts: Parts | None) -> PlayerOff
         return dataclasses.replace(same, rank=ADDED)
     name = unused_name(name, offer.players)
     return PlayerOffer(name, name, spec, rank=ADDED)
-
-
-def _split(text: str, keys: Sequence[str]) -> tuple[str, str]:
-    """Splits `GAME=PLAYER` into the name of the game and the player."""
-    for key in sorted(keys, key=len, reverse=True):
-        if text.startswith(f"{key}="):
-            return key, text.removeprefix(f"{key}=")
-    raise ValueError(
-        f"--player must be GAME=PLAYER, where GAME is one of {', '.join(keys)}: "
-        f"{text!r}"
-    )

@@ -187,22 +187,19 @@ class Connection:
             patience = limits.idle_seconds if has_started else limits.start_seconds
             try:
                 async with asyncio.timeout(patience):
-                    text = await self._receive()
+                    received = await self._socket.receive()
             except TimeoutError:
                 return await self.close(GOING_AWAY, "the connection was idle too long")
+            if received["type"] == "websocket.disconnect":
+                raise WebSocketDisconnect(received.get("code", GOING_AWAY))
             self.last_message = time.monotonic()
+            text = received.get("text") or received.get("bytes") or b""
             if not await self._answer(text):
                 num_bad += 1
                 if num_bad > limits.bad_messages:
                     reason = "too many malformed messages"
                     return await self.close(POLICY_VIOLATION, reason)
             await asyncio.sleep(limiter.wait())
-
-    async def _receive(self) -> str | bytes:
-        message = await self._socket.receive()
-        if message["type"] == "websocket.disconnect":
-            raise WebSocketDisconnect(message.get("code", GOING_AWAY))
-        return message.get("text") or message.get("bytes") or b""
 
     async def _answer(self, text: str | bytes) -> bool:
         """Answers a message; returns whether it is well-formed."""
@@ -246,7 +243,9 @@ class Connection:
                 self._cancel_decision()
                 return self._start_decision(message)
             case ReadRequest():
-                return await self._read(message.text)
+                # A long game takes a second; a client waits before it sends the next.
+                read = rules.game, message.text
+                return await self._pools.run_shared(read, describe_text, *read)
             case PositionRequest():
                 answer = describe_position, rules, message.actions
             case ReplayRequest():
@@ -268,7 +267,15 @@ class Connection:
         registry.activity.num_starts += 1
         try:
             if not registry.is_ready(offer, player):
-                await self._preview(message.id, offer)
+                # The first position, while the player loads and the rules compile.
+                key = ("preview", offer.key)
+                preview = await self._pools.run_shared(key, registry.preview, offer)
+                await self._send(message.id, "stage", PREPARING)
+                await self._send(
+                    message.id,
+                    "progress",
+                    {"description": preview.description, "position": preview.position},
+                )
             key = ("start", message.game, message.player)
             self._game, description = await self._pools.run_shared(key, start)
         finally:
@@ -276,21 +283,6 @@ class Connection:
             registry.activity.last_answer = time.monotonic()
         self.has_started = True
         return description
-
-    async def _preview(self, id: int, offer: GameOffer) -> None:
-        """Sends the first position while the player loads and the rules compile."""
-        key = ("preview", offer.key)
-        preview = await self._pools.run_shared(key, self._registry.preview, offer)
-        await self._send(id, "stage", PREPARING)
-        start = {"description": preview.description, "position": preview.position}
-        await self._send(id, "progress", start)
-
-    async def _read(self, text: str) -> dict[str, Any]:
-        """Returns the game of a text."""
-        assert self._game is not None
-        game = self._game.rules.game
-        # A long game takes a second; a client waits before it sends the next one.
-        return await self._pools.run_shared((game, text), describe_text, game, text)
 
     def _start_decision(self, message: DecisionRequest | ReviewRequest) -> None:
         activity, limits = self._registry.activity, self._limits
@@ -370,7 +362,8 @@ class Connection:
         Raises:
             ValueError: the decision failed.
         """
-        changed = asyncio.Event()
+        assert self._game is not None
+        rules, changed = self._game.rules, asyncio.Event()
         loop = asyncio.get_running_loop()
 
         def notify():
@@ -396,7 +389,12 @@ class Connection:
                 if job.stage is not None:
                     await self._send(message.id, "stage", job.stage)
                 continue
-            value = await self._describe(job, with_tree=is_done and message.tree)
+            describe = functools.partial(
+                describe_decision,
+                with_tree=is_done and message.tree,
+                is_timed_out=job.is_timed_out,
+            )
+            value = await self._pools.run(describe, rules, job.state, *job.progress)
             if turn != self._turn:
                 return None
             if is_done:
@@ -426,15 +424,6 @@ class Connection:
             return worker, job
 
         return await self._pools.run(make)
-
-    async def _describe(self, job: Job, *, with_tree: bool) -> dict[str, Any]:
-        assert self._game is not None
-        assert job.progress is not None
-        describe = functools.partial(
-            describe_decision, with_tree=with_tree, is_timed_out=job.is_timed_out
-        )
-        rules = self._game.rules
-        return await self._pools.run(describe, rules, job.state, *job.progress)
 
     def _cancel_decision(self) -> None:
         self._turn += 1

@@ -14,7 +14,6 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
-from azjax.networks import Parts
 from azjax.play.game_description import Preview, describe_start
 from azjax.play.server.catalog import (
     Catalog,
@@ -30,7 +29,6 @@ from azjax.play.server.loaded_player import FileTimes, LoadedPlayer, SharedResou
 from azjax.play.server.memory import CacheEntry, Evictable
 from azjax.play.server.rules import Rules
 from azjax.play.server.runs import one_line
-from azjax.players import AnyPlayer
 from azjax.players.perfect import perfect_player
 from azjax.players.serialization import CONFIG_FILE, WEIGHTS_FILE
 
@@ -114,9 +112,18 @@ class PlayerRegistry:
         key = (offer.key, player.name)
         with self._loading:
             file_times = _file_times(player.directory)
+            try:
+                found = load_offered(player, offer.game, self.catalog.parts)
+            except Exception as error:  # also out of memory: the server must go on
+                # The client must not learn the path of the run.
+                print(
+                    f"azjax: {player.name} cannot be loaded: {one_line(error)}",
+                    file=sys.stderr,
+                )
+                raise ValueError(f"{player.title} cannot be loaded") from None
             loaded = LoadedPlayer(
                 offer.game,
-                _load_or_raise(offer, player, self.catalog.parts),
+                found,
                 self._resources,
                 file_times=file_times,
                 previous=self._players.get(key),
@@ -178,18 +185,6 @@ class PlayerRegistry:
     def _lock_of(self, key: object) -> threading.Lock:
         with self._lock:
             return self._locks.setdefault(key, threading.Lock())
-
-
-def _load_or_raise(
-    offer: GameOffer, player: PlayerOffer, parts: Parts | None
-) -> AnyPlayer:
-    try:
-        return load_offered(player, offer.game, parts)
-    except Exception as error:  # also out of memory: the server must go on
-        # The client must not learn the path of the run.
-        reason = one_line(error)
-        print(f"azjax: {player.name} cannot be loaded: {reason}", file=sys.stderr)
-        raise ValueError(f"{player.title} cannot be loaded") from None
 
 
 def _file_times(directory: Path | None) -> FileTimes:

@@ -174,38 +174,23 @@ def _read_config(path: Path, *version: int) -> RunInfo | None:
     """
     del version
     try:
-        return _parse_config(path)
+        if not path.name.isprintable():
+            raise ValueError("its name has unprintable characters")
+        config = migrate(json.loads(read_inside(path, CONFIG_FILE, MAX_CONFIG_BYTES)))
+        kind = config.get("kind")
+        if kind not in KINDS:
+            raise ValueError(f"unknown kind {shown(kind)}")
+        if not isinstance(config["game"], str):
+            raise ValueError(f"game must be a string: {shown(config['game'])}")
+        game = games.make(config["game"])
+        minutes, iterations = (
+            length if is_number(length) and 0 < length < MAX_LENGTH else None
+            for length in (config.get("minutes"), config.get("iterations"))
+        )
+        return RunInfo(path.name, path, game, kind, False, minutes, iterations)
     except Exception as error:  # any failure affects this run only
         _log.warning("the run %s is not shown: %s", shown(path.name), one_line(error))
         return None
-
-
-def _parse_config(path: Path) -> RunInfo:
-    """Reads a run's configuration.
-
-    Raises:
-        ValueError, TypeError, KeyError, RecursionError: the file is malformed.
-        OSError: the file cannot be read.
-    """
-    if not path.name.isprintable():
-        raise ValueError("its name has unprintable characters")
-    config = json.loads(read_inside(path, CONFIG_FILE, MAX_CONFIG_BYTES))
-    config = migrate(config)
-    kind = config.get("kind")
-    if kind not in KINDS:
-        raise ValueError(f"unknown kind {shown(kind)}")
-    if not isinstance(config["game"], str):
-        raise ValueError(f"game must be a string: {shown(config['game'])}")
-    game = games.make(config["game"])
-    minutes, iterations = (
-        _length(config.get(unit)) for unit in ("minutes", "iterations")
-    )
-    return RunInfo(path.name, path, game, kind, False, minutes, iterations)
-
-
-def _length(value: Any) -> float | None:
-    """Returns the length of a run, None if it is missing or out of range."""
-    return value if is_number(value) and 0 < value < MAX_LENGTH else None
 
 
 def one_line(error: Exception) -> str:
@@ -263,7 +248,10 @@ def describe_progress(run: RunInfo) -> dict[str, Any]:
         resumed); `share`: the completed part of the run in [0, 1], None if unknown.
     """
     latest = _latest_metrics(run)
-    share = _share(run, latest.numbers)
+    share, seconds = None, run.minutes and 60 * run.minutes
+    for key, length in (("seconds", seconds), ("iteration", run.iterations)):
+        if length:
+            share = min(1.0, max(0.0, latest.numbers.get(key, 0.0)) / length)
     if is_at_work(run.directory):
         state = "learning"
     elif share == 1 and latest.is_evaluated:
@@ -291,15 +279,6 @@ def latest_numbers(run: RunInfo) -> Iterator[tuple[str, str]]:
     for key, (label, form) in LOSSES.items():
         if key in values:
             yield label, form.format(values[key])
-
-
-def _share(run: RunInfo, values: dict[str, float]) -> float | None:
-    """Returns the completed part of a run, by iterations or else by time."""
-    seconds = run.minutes and 60 * run.minutes
-    for key, length in (("iteration", run.iterations), ("seconds", seconds)):
-        if length:
-            return min(1.0, max(0.0, values.get(key, 0.0)) / length)
-    return None
 
 
 def _latest_metrics(run: RunInfo) -> LatestMetrics:

@@ -3,7 +3,7 @@ import os
 
 import pytest
 
-from azjax.play.server.ratings import (
+from azjax.play.server.catalog import (
     KEPT_TOURNAMENTS,
     MAX_BYTES,
     find_ratings,
