@@ -167,7 +167,7 @@ class Board(anywidget.AnyWidget):
             **loaded.describe(title),
         }
         self._opponent, self._resources = loaded, resources
-        self._make_view = functools.partial(_View, self, rules, loaded, description)
+        self._rules, self._description = rules, description
         self.on_msg(self._receive)
         if self.comm is not None:
             self.comm.on_close(lambda _: self.close())
@@ -181,10 +181,114 @@ class Board(anywidget.AnyWidget):
         super().close()
 
     def _receive(self, _: Any, content: dict[str, Any], buffers: Any) -> None:
+        """Answers a message of a view; decisions are answered later, by another
+        thread."""
         del buffers
-        number = content.get("view")
-        if isinstance(number, int):
-            self._make_view(number).answer(content)
+        view = content.get("view")
+        if not isinstance(view, int):
+            return
+        try:
+            message = parse(json.dumps(content), self._rules.game.max_moves)
+        except MessageError as error:
+            self._answer(view, error.id, "error", str(error))
+            return
+        try:
+            if isinstance(message, DecisionRequest):
+                self._decide(view, message)
+            elif isinstance(message, ReviewRequest):
+                self._review(view, message)
+            else:
+                self._answer(view, message.id, "answer", self._value(view, message))
+        except ValueError as error:
+            self._answer(view, message.id, "error", str(error))
+        except Exception as error:
+            self._answer(view, message.id, "error", report_error(error))
+
+    def _value(
+        self, view: int, message: Message
+    ) -> dict[str, Any] | list[dict[str, Any]] | int | None:
+        match message:
+            case StartRequest():
+                return self._description
+            case PositionRequest():
+                return describe_position(self._rules, message.actions)
+            case ReplayRequest():
+                return describe_moves(self._rules, message.actions)
+            case ParseRequest():
+                return self._rules.parse(message.actions, message.text)
+            case ReadRequest():
+                return describe_text(self._rules.game, message.text)
+        self._cancel(view)
+        return None
+
+    def _decide(self, view: int, message: DecisionRequest) -> None:
+        assert self._opponent is not None
+        self._cancel(view)
+        rules, state = self._rules, self._rules.state(message.actions)
+        if state.terminated:
+            raise ValueError("the game is over")
+        worker, simulations = self._opponent.worker(message.simulations)
+
+        def notify() -> None:
+            if job.error is not None:
+                self._answer(view, message.id, "error", job.error)
+            elif job.is_resigned:
+                self._answer(view, message.id, "answer", RESIGNATION)
+            elif job.progress is not None:
+                kind = "answer" if job.is_done else "progress"
+                with_tree = job.is_done and message.tree
+                decision = describe_decision(
+                    rules,
+                    state,
+                    *job.progress,
+                    with_tree=with_tree,
+                    is_timed_out=job.is_timed_out,
+                )
+                self._answer(view, message.id, kind, decision)
+            elif job.stage is not None:
+                self._answer(view, message.id, "stage", job.stage)
+            if job.is_done:
+                self.pending.end(view, job)
+
+        job = Job(state, message.actions, simulations, notify, Limits())
+        self.pending[view] = _PendingDecision(job, message.id)
+        worker.submit(job)
+
+    def _review(self, view: int, message: ReviewRequest) -> None:
+        """Reviews a game in another thread."""
+        assert self._opponent is not None
+        self._cancel(view)
+        reviewer = QueuedPlayer(self._opponent, Limits())
+        solver = perfect_player(self._rules.game)
+
+        def report(move: dict[str, Any]) -> None:
+            self._answer(view, message.id, "progress", move)
+
+        def run() -> None:
+            kind, value = "answer", None
+            try:
+                value = describe_review(
+                    self._rules, message.actions, reviewer, solver, report
+                )
+            except ValueError as error:
+                kind, value = "error", str(error)
+            except Exception as error:
+                kind, value = "error", report_error(error)
+            # A cancelled review is answered already.
+            if self.pending.end(view, reviewer):
+                self._answer(view, message.id, kind, value)
+
+        self.pending[view] = _PendingDecision(reviewer, message.id)
+        threading.Thread(target=run, name="azjax-review", daemon=True).start()
+
+    def _cancel(self, view: int) -> None:
+        """Cancels the running decision or review and answers its request with None."""
+        pending = self.pending.cancel(view)
+        if pending is not None:
+            self._answer(view, pending.id, "answer", None)
+
+    def _answer(self, view: int, id: int | None, kind: str, value: Any) -> None:
+        self.send({"id": id, "kind": kind, "value": value, "view": view})
 
 
 class _PendingDecision(NamedTuple):
@@ -221,132 +325,6 @@ class _PendingDecisions(dict[int, _PendingDecision]):
         """Cancels all decisions."""
         for number in list(self):
             self.cancel(number)
-
-
-class _View:
-    """Answers the messages of one view of a widget.
-
-    Args:
-        board: the widget.
-        rules: rules of the game.
-        opponent: the opponent.
-        description: description of the game and the opponent, for the page.
-        number: number of the view.
-    """
-
-    def __init__(
-        self,
-        board: Board,
-        rules: Rules,
-        opponent: LoadedPlayer,
-        description: dict[str, Any],
-        number: int,
-    ):
-        self._board, self._rules, self._opponent = board, rules, opponent
-        self._description, self._number = description, number
-        self._pending = board.pending
-
-    def answer(self, content: dict[str, Any]) -> None:
-        """Answers a message; decisions are answered later, by another thread."""
-        try:
-            message = parse(json.dumps(content), self._rules.game.max_moves)
-        except MessageError as error:
-            return self._send(error.id, "error", str(error))
-        try:
-            if isinstance(message, DecisionRequest):
-                return self._decide(message)
-            if isinstance(message, ReviewRequest):
-                return self._review(message)
-            self._send(message.id, "answer", self._value(message))
-        except ValueError as error:
-            self._send(message.id, "error", str(error))
-        except Exception as error:
-            self._send(message.id, "error", report_error(error))
-
-    def _value(
-        self, message: Message
-    ) -> dict[str, Any] | list[dict[str, Any]] | int | None:
-        match message:
-            case StartRequest():
-                return self._description
-            case PositionRequest():
-                return describe_position(self._rules, message.actions)
-            case ReplayRequest():
-                return describe_moves(self._rules, message.actions)
-            case ParseRequest():
-                return self._rules.parse(message.actions, message.text)
-            case ReadRequest():
-                return describe_text(self._rules.game, message.text)
-        self._cancel()
-        return None
-
-    def _decide(self, message: DecisionRequest) -> None:
-        self._cancel()
-        rules, state = self._rules, self._rules.state(message.actions)
-        if state.terminated:
-            raise ValueError("the game is over")
-        worker, simulations = self._opponent.worker(message.simulations)
-
-        def notify() -> None:
-            if job.error is not None:
-                self._send(message.id, "error", job.error)
-            elif job.is_resigned:
-                self._send(message.id, "answer", RESIGNATION)
-            elif job.progress is not None:
-                kind = "answer" if job.is_done else "progress"
-                with_tree = job.is_done and message.tree
-                decision = describe_decision(
-                    rules,
-                    state,
-                    *job.progress,
-                    with_tree=with_tree,
-                    is_timed_out=job.is_timed_out,
-                )
-                self._send(message.id, kind, decision)
-            elif job.stage is not None:
-                self._send(message.id, "stage", job.stage)
-            if job.is_done:
-                self._pending.end(self._number, job)
-
-        limits = Limits()
-        job = Job(state, message.actions, simulations, notify, limits)
-        self._pending[self._number] = _PendingDecision(job, message.id)
-        worker.submit(job)
-
-    def _review(self, message: ReviewRequest) -> None:
-        """Reviews a game in another thread."""
-        self._cancel()
-        reviewer = QueuedPlayer(self._opponent, Limits())
-        solver = perfect_player(self._rules.game)
-
-        def report(move: dict[str, Any]) -> None:
-            self._send(message.id, "progress", move)
-
-        def run() -> None:
-            kind, value = "answer", None
-            try:
-                value = describe_review(
-                    self._rules, message.actions, reviewer, solver, report
-                )
-            except ValueError as error:
-                kind, value = "error", str(error)
-            except Exception as error:
-                kind, value = "error", report_error(error)
-            # A cancelled review is answered already.
-            if self._pending.end(self._number, reviewer):
-                self._send(message.id, kind, value)
-
-        self._pending[self._number] = _PendingDecision(reviewer, message.id)
-        threading.Thread(target=run, name="azjax-review", daemon=True).start()
-
-    def _cancel(self) -> None:
-        """Cancels the running decision or review and answers its request with None."""
-        pending = self._pending.cancel(self._number)
-        if pending is not None:
-            self._send(pending.id, "answer", None)
-
-    def _send(self, id: int | None, kind: str, value: Any) -> None:
-        self._board.send({"id": id, "kind": kind, "value": value, "view": self._number})
 
 
 @functools.cache

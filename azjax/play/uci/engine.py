@@ -7,23 +7,130 @@ A node is a simulation, and the depth is the length of the principal variation. 
 never makes more simulations than the player's: `alphazero:RUN?simulations=800`.
 """
 
+import dataclasses
 import os
 import threading
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor, wait
 
+import jax
 import numpy as np
 
 import azjax
 from azjax.games.chess import Chess, State
-from azjax.games.chess.notation import FIRST_POSITION
-from azjax.games.host import first_state
-from azjax.play.uci.position import PositionReader, read_generously
-from azjax.play.uci.report import Progress, info_lines, variations
-from azjax.play.uci.searcher import Clock, Limits, Searcher, parse_go, search_moves
+from azjax.games.chess.notation import FIFTY_MOVES, FILES, FIRST_POSITION, PIECES
+from azjax.games.core import compiled_mask
+from azjax.games.host import first_state, next_state
+from azjax.play.uci.searcher import (
+    Clock,
+    Limits,
+    Progress,
+    Searcher,
+    info_lines,
+    parse_go,
+    search_moves,
+    variations,
+)
 from azjax.players import AlphaZeroPlayer, Player
-from azjax.players.uci_notation import UciOption, setoption
+from azjax.players.uci_notation import UciOption, read_move, setoption
+
+FEN_FIELDS = 6
+
+
+class PositionReader:
+    """Reads positions.
+
+    Front ends repeat all moves of the game before each search: the states of the last
+    position are kept.
+    """
+
+    def __init__(self, game: Chess):
+        self._game = game
+        self._start: list[str] | None = None
+        self._moves: list[str] = []
+        self._states: list[State] = []
+
+    def read(self, words: Sequence[str]) -> State:
+        """Returns the position that `startpos` or `fen FEN`, and `moves` describe.
+
+        It is not terminated if it has moves, though the rules of `Chess` end a drawn
+        game automatically: the front end decides when a game is over.
+
+        Raises:
+            ValueError: there is no such position, or a move is illegal.
+        """
+        place = words.index("moves") if "moves" in words else len(words)
+        start, moves = list(words[:place]), list(words[place + 1 :])
+        if start != self._start:
+            if start == ["startpos"]:
+                state = first_state(self._game)
+            elif start[:1] != ["fen"]:
+                raise ValueError("a position is startpos or fen, a FEN and moves")
+            elif len(start) > FEN_FIELDS + 1:
+                raise ValueError(f"not the word moves after the FEN: {start[7]!r}")
+            else:
+                fen = " ".join(_completed(start[1:]))
+                state = jax.device_get(self._game.from_fen(fen))
+            self._states = [_continued(self._game, state)]
+            self._start, self._moves = start, []
+        known = 0
+        for old, new in zip(self._moves, moves, strict=False):
+            if old != new:
+                break
+            known += 1
+        del self._moves[known:], self._states[known + 1 :]
+        for text in moves[known:]:
+            before = self._states[-1]
+            action = read_generously(self._game, before, text)
+            after = next_state(self._game, before, action)
+            self._states.append(_continued(self._game, after))
+            self._moves.append(text)
+        return self._states[-1]
+
+
+def _completed(fields: list[str]) -> list[str]:
+    """Returns the fields of a FEN as `Chess.from_fen` demands them.
+
+    Front ends and other engines omit the counters, count moves from 0, and do not
+    compare the clock with the en passant square or with the rule of 50 moves.
+    """
+    fields = fields + ["0", "1"][len(fields) - 4 :] if len(fields) in (4, 5) else fields
+    if len(fields) != FEN_FIELDS:
+        return fields  # refused by name
+    *position, passing, clock, number = fields
+    if clock.isdecimal() and len(clock) < 5:
+        clock = "0" if passing != "-" else str(min(int(clock), FIFTY_MOVES))
+    return [*position, passing, clock, "1" if number == "0" else number]
+
+
+def read_generously(game: Chess, state: State, text: str) -> int:
+    """Reads a move; also `e7e8Q`, and castling as the king's move to its rook (`e1h1`),
+    as engines for Chess960 write it.
+
+    Raises:
+        ValueError: the text is not a legal move in this position.
+    """
+    text = text.lower()
+    castling = {"e1h1": "e1g1", "e1a1": "e1c1", "e8h8": "e8g8", "e8a8": "e8c8"}
+    if text in castling:
+        row, rook = (7, "R") if text[1] == "1" else (0, "r")
+        board = np.asarray(game.board(state))
+        pieces = board[row, [FILES.index(text[0]), FILES.index(text[2])]]
+        kings = PIECES.index("K" if rook == "R" else "k")
+        if pieces.tolist() == [kings, PIECES.index(rook)]:
+            text = castling[text]
+    return read_move(game, state, text)
+
+
+def _continued(game: Chess, state: State) -> State:
+    """Returns the position as an unfinished one if it has moves."""
+    if not state.terminated or not np.asarray(compiled_mask(game, state)).any():
+        return state
+    return dataclasses.replace(
+        state, terminated=np.bool_(False), outcome=np.zeros_like(state.outcome)
+    )
+
 
 MAX_VARIATIONS = 64
 # Reading it runs all programs that read a position.

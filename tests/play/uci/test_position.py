@@ -4,7 +4,7 @@ import chess
 import pytest
 
 from azjax import games
-from azjax.play.uci.position import PositionReader
+from azjax.play.uci.engine import PositionReader
 
 CHESS = games.make("chess").without_move_limit()
 # White can castle, promote a pawn and capture en passant.

@@ -3,7 +3,7 @@ import pytest
 
 from azjax import games
 from azjax.games.host import first_state, next_state
-from azjax.play.uci.report import Progress, info_lines, variations
+from azjax.play.uci.searcher import Progress, info_lines, variations
 from azjax.players import Analysis, MoveDecision
 
 CHESS = games.make("chess")
