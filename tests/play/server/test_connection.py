@@ -8,6 +8,7 @@ import pytest
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
+from azjax.play.incremental_search import IncrementalSearch
 from azjax.play.server import Catalog, Limits, PlayerRegistry
 from azjax.play.server.app import make_app
 from azjax.play.server.catalog import GameOffer, PlayerOffer
@@ -208,9 +209,18 @@ def test_positions_and_moves_are_answered_and_illegal_ones_are_errors(started):
 
 
 @pytest.mark.parametrize("method", ["stop", "decide"])
-def test_a_decision_is_cancelled_by_a_stop_or_a_newer_request(page, method):
+def test_a_decision_is_cancelled_by_a_stop_or_a_newer_request(
+    page, method, monkeypatch
+):
+    may_go_on, search_slice = threading.Event(), IncrementalSearch.search
+
+    def search(*args):
+        assert may_go_on.wait(30)
+        return search_slice(*args)
+
+    monkeypatch.setattr(IncrementalSearch, "search", search)
     page.ask("start", game="tic_tac_toe", player="alphazero:pretrained")
-    older = page.send("decide", actions=[], simulations=1600)
+    older = page.send("decide", actions=[], simulations=400)
     params = {"actions": [], "simulations": 25} if method == "decide" else {}
     newer = page.send(method, **params)
     answers = {}
@@ -218,6 +228,8 @@ def test_a_decision_is_cancelled_by_a_stop_or_a_newer_request(page, method):
         message = page.socket.receive_json()
         if message["kind"] == "answer":
             answers[message["id"]] = message["value"]
+        if older in answers:
+            may_go_on.set()
     assert answers[older] is None
     told = answers[newer]
     assert told is None if method == "stop" else told["simulations"] == 25
