@@ -51,11 +51,12 @@ def play(play_move, params, epsilon=1.0):
     def step(games, rng_key):
         return play_move(params, games, jnp.float32(epsilon), rng_key)
 
-    keys = jax.random.split(jax.random.key(1), NUM_MOVES)
-    start = start_q_games(GAME, NUM_GAMES)
-    return jax.tree.map(
-        np.asarray, jax.jit(jax.lax.scan, static_argnums=0)(step, start, keys)[1]
-    )
+    @jax.jit
+    def moves():
+        keys = jax.random.split(jax.random.key(1), NUM_MOVES)
+        return jax.lax.scan(step, start_q_games(GAME, NUM_GAMES), keys)[1]
+
+    return jax.device_get(moves())
 
 
 def stones(state):
