@@ -27,7 +27,6 @@ from azjax.commands.common import INTERRUPTED
 from azjax.commands.parts import read_parts
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.games import game_title
-from azjax.networks import Parts
 from azjax.players import (
     DEFAULT_SIMULATIONS,
     MAX_SIMULATIONS,
@@ -69,13 +68,25 @@ def compare_command(
         raise ValueError(f"--games must be even, from 0 to {MAX_GAMES}: {games}")
     check_int("--simulations", simulations, 1, MAX_SIMULATIONS)
     if plot is not None:
-        _check_plot(plot)
+        path = Path(plot)
+        if path.suffix.lower() != ".png" or path.is_dir():
+            raise ValueError(f"--plot must name a file that ends with .png: {plot}")
     own_parts = read_parts(parts)  # first, as it may register a trunk
     found = read_runs(runs)
-    players = _load_players(found, simulations, own_parts) if games else {}
+    try:
+        players = {
+            run.name: run.player(simulations, own_parts) for run in found if games
+        }
+    except MissingPartsError as error:
+        directories = shlex.join(str(run.directory) for run in found)
+        raise ValueError(
+            f"{error}: azjax compare {directories} --parts MODULE:NAME"
+        ) from None
     console = tables_console(as_json)
     if plot is not None:
-        _save_plot(found, Path(plot))
+        buffer = io.BytesIO()
+        draw_comparison(found).savefig(buffer, format="png")
+        replace_file(Path(plot), buffer.getvalue())
     print_comparison(console, found)
     if plot is not None:
         print_line(console, f"plot: {plot}")
@@ -86,30 +97,6 @@ def compare_command(
         print(json.dumps(report))
     if games and report["tournament"]["is_interrupted"]:
         raise SystemExit(INTERRUPTED)
-
-
-def _check_plot(plot: str) -> None:
-    path = Path(plot)
-    if path.suffix.lower() != ".png" or path.is_dir():
-        raise ValueError(f"--plot must name a file that ends with .png: {plot}")
-
-
-def _save_plot(runs: Sequence[SavedRun], path: Path) -> None:
-    buffer = io.BytesIO()
-    draw_comparison(runs).savefig(buffer, format="png")
-    replace_file(path, buffer.getvalue())
-
-
-def _load_players(
-    runs: Sequence[SavedRun], simulations: int, parts: Parts | None
-) -> dict[str, AnyPlayer]:
-    try:
-        return {run.name: run.player(simulations, parts) for run in runs}
-    except MissingPartsError as error:
-        directories = shlex.join(str(run.directory) for run in runs)
-        raise ValueError(
-            f"{error}: azjax compare {directories} --parts MODULE:NAME"
-        ) from None
 
 
 def _play(
@@ -136,32 +123,19 @@ def print_comparison(console: Console, runs: Sequence[SavedRun]) -> None:
     """Prints a table with a column for each run; with many runs several tables."""
     title = f"{game_title(runs[0].config.game)}: {len(runs)} runs"
     console.print(Text(title, "bold"))
-    found = sections(runs)
+    directories = {"directory": [str(run.directory) for run in runs]}
+    found = [("", directories), *sections(runs)]
     for start in range(0, len(runs), MAX_COLUMNS):
+        part = slice(start, start + MAX_COLUMNS)
+        table = Table(box=None, header_style="cyan", padding=(0, 2, 0, 0))
+        for name in ("", *(run.name for run in runs[part])):
+            table.add_column(Text(printable(name)), overflow="fold")
+        for heading, rows in found:
+            if heading:
+                table.add_row()
+                table.add_row(Text(heading, "bold"))
+            for name, texts in rows.items():
+                table.add_row(*(Text(printable(t)) for t in (name, *texts[part])))
         if start:
             console.print()
-        console.print(_table(runs, found, slice(start, start + MAX_COLUMNS)))
-
-
-def _table(
-    runs: Sequence[SavedRun],
-    found: Sequence[tuple[str, Mapping[str, Sequence[str]]]],
-    part: slice,
-) -> Table:
-    """Returns a table of sections with a column for each run in a part of the runs."""
-    table = Table(box=None, header_style="cyan", padding=(0, 2, 0, 0))
-    for name in ("", *(run.name for run in runs[part])):
-        table.add_column(Text(printable(name)), overflow="fold")
-    directories = [str(run.directory) for run in runs]
-    for heading, rows in (("", {"directory": directories}), *found):
-        _add_rows(table, heading, {name: rows[name][part] for name in rows})
-    return table
-
-
-def _add_rows(table: Table, heading: str, rows: Mapping[str, Sequence[str]]) -> None:
-    """Adds a heading, if it is not empty, and rows of names and texts of the runs."""
-    if heading:
-        table.add_row()
-        table.add_row(Text(heading, "bold"))
-    for name, texts in rows.items():
-        table.add_row(*(Text(printable(text)) for text in (name, *texts)))
+        console.print(table)

@@ -19,7 +19,6 @@ from azjax.data import GAMES, game_files
 from azjax.data.database import Result, opened
 from azjax.data.queries import QUERIES, VIEWS
 from azjax.data.rows import stated_game
-from azjax.games import Game
 from azjax.remote import as_directory
 from azjax.training import load_config
 from azjax.training.run_directory import CONFIG_FILE
@@ -59,7 +58,11 @@ def data_command(
     directory = as_directory(run)
     if not isinstance(directory, Path):
         raise ValueError(f"copy {run}/{GAMES} and config.json here: {run} is remote")
-    game = _game_of(directory)
+    files = [] if (directory / CONFIG_FILE).exists() else game_files(directory / GAMES)
+    if files:  # imported games
+        game = games.make(stated_game(files[0].path))
+    else:
+        game = games.make(load_config(directory, programs=True).game)
     query = QUERIES[sql].sql if sql in QUERIES else sql
     if query.isidentifier():
         raise ValueError(
@@ -68,26 +71,20 @@ def data_command(
         )
     with opened(directory / GAMES, game) as database:
         result = database.query(query or OVERVIEW)
-    show = _print_table
-    if as_csv or as_json:
-        show = _print_csv if as_csv else _print_json
-    show(result)
+    if as_csv:
+        writer = csv.writer(sys.stdout, lineterminator="\n")
+        writer.writerow(result.names)
+        writer.writerows([_plain(value) for value in row] for row in result.rows)
+    elif as_json:
+        for row in result.rows:
+            values = dict(zip(result.names, map(_plain, row), strict=True))
+            print(json.dumps(values, default=str))
+    else:
+        _print_table(result)
     if not sql:
         note(f"views: {', '.join(VIEWS)}; ready queries:")
         for name, ready in QUERIES.items():
             note(f"    {name:12} {ready.purpose}")
-
-
-def _game_of(directory: Path) -> Game:
-    """Returns the game of a run, or of imported games.
-
-    Raises:
-        ValueError: the directory is neither.
-    """
-    files = [] if (directory / CONFIG_FILE).exists() else game_files(directory / GAMES)
-    if not files:
-        return games.make(load_config(directory, programs=True).game)
-    return games.make(stated_game(files[0].path))
 
 
 def _print_table(result: Result) -> None:
@@ -100,18 +97,6 @@ def _print_table(result: Result) -> None:
     rest = len(result.rows) - MAX_ROWS
     if rest > 0:
         note(f"{rest:,} more rows: --csv or --json prints all")
-
-
-def _print_csv(result: Result) -> None:
-    writer = csv.writer(sys.stdout, lineterminator="\n")
-    writer.writerow(result.names)
-    writer.writerows([_plain(value) for value in row] for row in result.rows)
-
-
-def _print_json(result: Result) -> None:
-    for row in result.rows:
-        values = dict(zip(result.names, map(_plain, row), strict=True))
-        print(json.dumps(values, default=str))
 
 
 def _plain(value: Any) -> Any:

@@ -2,7 +2,6 @@
 
 import json
 import shlex
-from collections.abc import Mapping
 from typing import Annotated
 
 import jax
@@ -12,7 +11,7 @@ from rich.table import Table
 from rich.text import Text
 
 from azjax import games as all_games
-from azjax.arena import Grade, PerfectMatch, Report, evaluate, read, shipped
+from azjax.arena import Report, evaluate, read, shipped
 from azjax.checks import check_int, check_seed, printable
 from azjax.commands.parts import read_parts
 from azjax.compilation_cache import enable_compilation_cache
@@ -103,7 +102,11 @@ def print_report(console: Console, report: Report) -> None:
                     report.search.groups[name].rate, report.search.groups[name].interval
                 ),
             )
-        table.add_row("mean", "", *map(_mean, (report.network, report.search)))
+        means = (
+            _percent(grade.mean, grade.mean_interval)
+            for grade in (report.network, report.search)
+        )
+        table.add_row("mean", "", *means)
         console.print(table)
     names = {"network": "network alone", "search": search_name}
     if report.matches:
@@ -130,27 +133,19 @@ def print_report(console: Console, report: Report) -> None:
             )
         console.print(table)
     if report.perfect:
-        console.print(_perfect_table(report.perfect, names))
-
-
-def _perfect_table(matches: Mapping[str, PerfectMatch], names: dict[str, str]) -> Table:
-    match = next(iter(matches.values()))
-    side, value = ("first", "second")[match.side], ("draw", "win")[match.value]
-    table = Table(
-        *("player", "won", "drawn", "lost", f"keeps the {value}"),
-        "gives it away with move (games)",
-        title=f"as the {side} player against perfect play",
-        box=None,
-    )
-    for name, match in matches.items():
-        kept = _percent(match.kept / match.total.games, match.interval)
-        losing = ", ".join(f"{move} ({n})" for move, n in match.losing_moves.items())
-        table.add_row(names[name], *map(str, match.total), kept, losing)
-    return table
-
-
-def _mean(grade: Grade) -> str:
-    return _percent(grade.mean, grade.mean_interval)
+        match = next(iter(report.perfect.values()))
+        side, value = ("first", "second")[match.side], ("draw", "win")[match.value]
+        table = Table(
+            *("player", "won", "drawn", "lost", f"keeps the {value}"),
+            "gives it away with move (games)",
+            title=f"as the {side} player against perfect play",
+            box=None,
+        )
+        for name, match in report.perfect.items():
+            kept = _percent(match.kept / match.total.games, match.interval)
+            losing = (f"{move} ({n})" for move, n in match.losing_moves.items())
+            table.add_row(names[name], *map(str, match.total), kept, ", ".join(losing))
+        console.print(table)
 
 
 def _percent(rate: float, interval: tuple[float, float]) -> str:

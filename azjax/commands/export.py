@@ -51,13 +51,8 @@ def export_command(
         export_onnx(trained, path)
         print(f"{path}: {path.stat().st_size:,} bytes, {trained.game!r}")
     if web is not None:
-        size = export_web(trained, Path(web), name=_player_name(run))
+        name = run if run == "pretrained" else resolved(as_directory(run)).name
+        size = export_web(trained, Path(web), name=f"AlphaZero ({name})")
         print(f"{web}: {size:,} bytes, {trained.game!r}")
         print(f"Try it: python -m http.server --directory {web}")
         print("then open http://localhost:8000 in a browser.")
-
-
-def _player_name(run: str) -> str:
-    """Returns the player's name on the page."""
-    name = run if run == "pretrained" else resolved(as_directory(run)).name
-    return f"AlphaZero ({name})"

@@ -8,7 +8,7 @@ from pathlib import Path
 import tyro
 
 from azjax import hub
-from azjax.players import TrainedPlayer, save_player
+from azjax.players import save_player
 from azjax.players.safetensors_file import (
     MAX_FILE_BYTES,
     PLAYER_FILE,
@@ -56,25 +56,11 @@ def pull_command(
             revision=revision,
         )
         player = load_player_file(paths[PLAYER_FILE], repository)
-        card = _card(paths[PAGE_FILE]) if PAGE_FILE in paths else ""
-    _write(directory, player, card)
-    game = player.game
-    opponent = shlex.quote(f"alphazero:{target}")
-    print(f"{target}: {game!r}")
-    print(f"Play against it: {program_for(game)} play {game!r} --opponent {opponent}")
-
-
-def _card(path: Path) -> str:
-    with open_regular(path, MAX_CARD_BYTES) as file:
-        return card_of_page(file.read().decode(errors="replace"))
-
-
-def _write(directory: Path, player: TrainedPlayer, card: str) -> None:
-    """Writes a player's directory at once.
-
-    Raises:
-        OSError: the directory cannot be written, or has content by now.
-    """
+        card = ""
+        if PAGE_FILE in paths:
+            with open_regular(paths[PAGE_FILE], MAX_CARD_BYTES) as file:
+                card = card_of_page(file.read().decode(errors="replace"))
+    # The directory appears complete, or not at all.
     directory = Path(os.path.abspath(directory))
     directory.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(
@@ -85,3 +71,7 @@ def _write(directory: Path, player: TrainedPlayer, card: str) -> None:
         if card.strip():
             (complete / CARD_FILE).write_text(card, encoding="utf-8")
         complete.rename(directory)
+    game = player.game
+    opponent = shlex.quote(f"alphazero:{target}")
+    print(f"{target}: {game!r}")
+    print(f"Play against it: {program_for(game)} play {game!r} --opponent {opponent}")

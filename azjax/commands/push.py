@@ -5,7 +5,7 @@ import tyro
 from azjax import hub
 from azjax.players import load_player
 from azjax.players.safetensors_file import PLAYER_FILE, player_bytes
-from azjax.remote import Directory, as_directory, open_regular
+from azjax.remote import as_directory, open_regular
 from azjax.training.metrics import METRICS_FILE
 from azjax.training.model_card import (
     CARD_FILE,
@@ -42,7 +42,20 @@ def push_command(
     directory = as_directory(run)
     player = load_player(directory)
     game = player.game
-    page = hub_page(_card(directory, hardware), game, repository)
+    path = directory / CARD_FILE
+    if path.is_file():
+        if hardware:
+            raise ValueError(f"--hardware is for the card of a run: {path} is the card")
+        with open_regular(path, MAX_CARD_BYTES) as file:
+            card = file.read(MAX_CARD_BYTES).decode(errors="replace")
+    elif (directory / METRICS_FILE).is_file():
+        card = model_card(directory, hardware=hardware)
+    else:
+        raise ValueError(
+            f"{directory} is no run and has no {CARD_FILE}, so that the player's "
+            "strength is unknown"
+        )
+    page = hub_page(card, game, repository)
     address = hub.upload(
         repository,
         {PLAYER_FILE: player_bytes(player, run), PAGE_FILE: page.encode()},
@@ -52,19 +65,3 @@ def push_command(
     )
     print(address)
     print(f"Play against it: azjax pull {repository}")
-
-
-def _card(directory: Directory, hardware: str) -> str:
-    """Returns the card of a player: its file, or that of its run."""
-    path = directory / CARD_FILE
-    if not path.is_file():
-        if not (directory / METRICS_FILE).is_file():
-            raise ValueError(
-                f"{directory} is no run and has no {CARD_FILE}, so that the player's "
-                "strength is unknown"
-            )
-        return model_card(directory, hardware=hardware)
-    if hardware:
-        raise ValueError(f"--hardware is for the card of a run: {path} is the card")
-    with open_regular(path, MAX_CARD_BYTES) as file:
-        return file.read(MAX_CARD_BYTES).decode(errors="replace")

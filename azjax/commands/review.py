@@ -3,7 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import tyro
 from rich.console import Console
@@ -78,7 +78,15 @@ def review_command(
         if len(moves) % POSITIONS_AT_ONCE == 0:
             note(f"{len(moves)} of {len(record.moves)} moves")
     if as_json:
-        print(json.dumps(_to_json(found, record, name or text, moves)))
+        result = None if record.result is None else RESULTS[record.result]
+        report = {
+            "game": repr(found),
+            "players": record.names,
+            "result": result,
+            "reviewer": name or text,
+            "moves": [move._asdict() for move in moves],
+        }
+        print(json.dumps(report))
     else:
         _print_review(Console(highlight=False), found, record, moves)
 
@@ -114,15 +122,3 @@ def _print_review(
     console.print(Text(f"\nvalues for the {sides[0]}: {curve}"))
     for line in summaries(game, moves):
         console.print(Text(line))
-
-
-def _to_json(
-    game: Game, record: GameRecord, reviewer: str, moves: Sequence[ReviewedMove]
-) -> dict[str, Any]:
-    return {
-        "game": repr(game),
-        "players": record.names,
-        "result": None if record.result is None else RESULTS[record.result],
-        "reviewer": reviewer,
-        "moves": [move._asdict() for move in moves],
-    }

@@ -5,7 +5,7 @@ import os
 import socket
 import sys
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import Annotated
 from urllib.parse import quote
 
 import tyro
@@ -58,8 +58,18 @@ def serve_command(
             compared runs; the least recently used are dropped. Search trees may take 2
             GiB more.
     """
-    make_app, listen, run_server = _server_functions()
-    _check_arguments(simulations_limit, token, memory)
+    try:
+        from azjax.play.server.app import make_app  # noqa: PLC0415  # an extra
+        from azjax.play.server.running import listen, run_server  # noqa: PLC0415
+    except ModuleNotFoundError as error:
+        raise ValueError(
+            f"{error.name} is not installed: pip install 'azjax[web]'"
+        ) from None
+    check_int("--simulations-limit", simulations_limit, 1)
+    if token is not None and len(token) < MIN_TOKEN:
+        raise ValueError(f"--token must have {MIN_TOKEN} letters or more: {len(token)}")
+    if not 0.1 <= memory <= MAX_MEMORY:
+        raise ValueError(f"--memory must be from 0.1 to {MAX_MEMORY:g} GiB: {memory:g}")
     _tell("Loading the games.")
     enable_compilation_cache()
     limits = Limits(simulations=simulations_limit, memory_bytes=int(memory * 2**30))
@@ -68,7 +78,9 @@ def serve_command(
     names = (*LOOPBACK, host, socket.gethostname(), *names)
     registry = PlayerRegistry(catalog, limits)
     app = make_app(registry, names=names, token=token)
-    print(_address(host, listener.getsockname()[1], token), flush=True)
+    shown = f"[{host}]" if ":" in host else host
+    query = "" if token is None else f"?token={quote(token, safe='')}"
+    print(f"http://{shown}:{listener.getsockname()[1]}/{query}", flush=True)
     print("Ctrl-C stops the server.", flush=True)
     warmer = Warmer(registry, _tell)
     if warm_up:
@@ -81,40 +93,8 @@ def serve_command(
     except SystemExit as ended:  # by another signal
         status = int(ended.code or 0)
     warmer.close()
-    _exit(status)
-
-
-def _address(host: str, port: int, token: str | None) -> str:
-    """Returns the URL that visitors open."""
-    shown = f"[{host}]" if ":" in host else host
-    query = "" if token is None else f"?token={quote(token, safe='')}"
-    return f"http://{shown}:{port}/{query}"
-
-
-def _exit(status: int) -> NoReturn:
-    """Exits at once: searches cannot be interrupted, and Python would join them."""
     sys.stdout.flush()
-    os._exit(status)
-
-
-def _server_functions():
-    """Imports `make_app`, `listen` and `run_server`, which need an extra."""
-    try:
-        from azjax.play.server.app import make_app  # noqa: PLC0415
-        from azjax.play.server.running import listen, run_server  # noqa: PLC0415
-    except ModuleNotFoundError as error:
-        raise ValueError(
-            f"{error.name} is not installed: pip install 'azjax[web]'"
-        ) from None
-    return make_app, listen, run_server
-
-
-def _check_arguments(simulations_limit: int, token: str | None, memory: float) -> None:
-    check_int("--simulations-limit", simulations_limit, 1)
-    if token is not None and len(token) < MIN_TOKEN:
-        raise ValueError(f"--token must have {MIN_TOKEN} letters or more: {len(token)}")
-    if not 0.1 <= memory <= MAX_MEMORY:
-        raise ValueError(f"--memory must be from 0.1 to {MAX_MEMORY:g} GiB: {memory:g}")
+    os._exit(status)  # searches cannot be interrupted, and Python would join them
 
 
 def _tell(text: str) -> None:

@@ -10,7 +10,7 @@ import tyro
 from rich.console import Console
 
 from azjax import games
-from azjax.commands.common import STOPPED
+from azjax.commands.common import STOPPED, note
 from azjax.commands.parsing import parse, split_game
 from azjax.commands.parts import read_parts
 from azjax.commands.processes import join_if_asked
@@ -135,8 +135,14 @@ def parse_train_config(
     if length.run_dir is not None:
         changes["run_dir"] = length.run_dir
     default = _defaults(length, game, settings, changes, rest)
-    default = _with_trunk(default, length.trunk)
-    default = _with_search(default, length.algorithm)
+    network, search = default.network, default.search
+    if length.trunk is not None and TRUNKS.name_of(network.trunk) != length.trunk:
+        network = dataclasses.replace(network, trunk=TRUNKS.find(length.trunk)())
+    if length.algorithm not in (None, search.algorithm):
+        search = SEARCHES.find(length.algorithm)(
+            tree_reuse_nodes=search.tree_reuse_nodes, use_solver=search.use_solver
+        )
+    default = dataclasses.replace(default, network=network, search=search)
     config = parse(
         TrainConfig,
         rest,
@@ -180,29 +186,6 @@ def _description(game: str, purpose: str) -> str:
     )
 
 
-def _print_note(text: str) -> None:
-    print(f"azjax: {text}", file=sys.stderr)
-
-
-def _with_trunk(config: TrainConfig, name: str | None) -> TrainConfig:
-    """Returns the settings with the named trunk and its defaults."""
-    if name is None or TRUNKS.name_of(config.network.trunk) == name:
-        return config
-    network = dataclasses.replace(config.network, trunk=TRUNKS.find(name)())
-    return dataclasses.replace(config, network=network)
-
-
-def _with_search(config: TrainConfig, name: str | None) -> TrainConfig:
-    """Returns the settings with a search algorithm of this name, and its defaults."""
-    if name is None or config.search.algorithm == name:
-        return config
-    search = SEARCHES.find(name)(
-        tree_reuse_nodes=config.search.tree_reuse_nodes,
-        use_solver=config.search.use_solver,
-    )
-    return dataclasses.replace(config, search=search)
-
-
 def _defaults(
     length: _Length,
     game: str,
@@ -224,7 +207,7 @@ def _defaults(
         settings = functools.partial(repeated_config, length.plan, programs=programs)
     if length.config is not None:
         settings = functools.partial(
-            config_from_file, length.config, report=_print_note, programs=programs
+            config_from_file, length.config, report=note, programs=programs
         )
     settings = settings or functools.partial(preset, "auto", game)
     new = settings(**changes)
@@ -236,7 +219,7 @@ def _defaults(
     old = load_config(new.directory, programs=programs)
     if old.report.sinks and not is_given("--report.sinks", rest):
         services = " ".join(old.report.sinks)
-        _print_note(f"metrics go to {services} only with --report.sinks {services}")
+        note(f"metrics go to {services} only with --report.sinks {services}")
         old = dataclasses.replace(old, report=new.report)
     if old.game != new.game:
         return new  # rejected by `train`

@@ -75,7 +75,14 @@ def parse_q_config(game: str, args: Sequence[str], *, prog: str) -> QConfig:
         _Given, args, prog=prog, return_unknown_args=True, add_help=False
     )
     programs = is_given("--evaluation.opponents", rest)
-    default = _defaults(game, given, programs=programs)
+    changes: dict[str, Any] = {}
+    if given.minutes is not None or given.iterations is not None:
+        changes |= {"minutes": given.minutes, "iterations": given.iterations}
+    default = QConfig(game, run_dir=given.run_dir, **changes)
+    if has_begun(default.directory):
+        old = load_q_config(default.directory, programs=programs)
+        if old.game == default.game:  # else `train_q` rejects it
+            default = dataclasses.replace(old, run_dir=given.run_dir, **changes)
     config = parse(
         QConfig,
         rest,
@@ -91,17 +98,3 @@ def parse_q_config(game: str, args: Sequence[str], *, prog: str) -> QConfig:
     if config.game != default.game:
         raise ValueError(f"--game {config.game} contradicts the game {game}")
     return config
-
-
-def _defaults(game: str, given: _Given, *, programs: bool) -> QConfig:
-    """Returns the settings of the run to continue, or of a new one."""
-    changes: dict[str, Any] = {}
-    if given.minutes is not None or given.iterations is not None:
-        changes |= {"minutes": given.minutes, "iterations": given.iterations}
-    new = QConfig(game, run_dir=given.run_dir, **changes)
-    if not has_begun(new.directory):
-        return new
-    old = load_q_config(new.directory, programs=programs)
-    if old.game != new.game:
-        return new  # rejected by `train_q`
-    return dataclasses.replace(old, run_dir=given.run_dir, **changes)
