@@ -37,6 +37,12 @@ SMALL_RUNS = (
     "tests/training/test_stored_games.py",
 )
 
+# The tests of each of these folders have the same games and players.
+TOGETHER = (
+    *("tests/arena", "tests/commands", "tests/data", "tests/games"),
+    *("tests/networks", "tests/players", "tests/search"),
+)
+
 # A complete run of all tests compiles about 200 MB of programs.
 MAX_CACHE_BYTES = 2_000_000_000
 
@@ -88,13 +94,17 @@ def pytest_xdist_auto_num_workers():
 
 
 def pytest_xdist_make_scheduler(config, log):
-    """Gives each file to one worker, and the files of `SMALL_RUNS` to the same one."""
+    """Gives each file to one worker, so that its tests share programs; the files of
+    `SMALL_RUNS`, and those of a folder in `TOGETHER`, to the same one."""
     from xdist.scheduler import LoadFileScheduling  # noqa: PLC0415, not always there
 
     class Scheduling(LoadFileScheduling):
         def _split_scope(self, nodeid):
             file = super()._split_scope(nodeid)
-            return "small runs" if file in SMALL_RUNS else file
+            folder = "/".join(file.split("/")[:2])
+            if file in SMALL_RUNS:
+                return "small runs"
+            return folder if folder in TOGETHER else file
 
     return Scheduling(config, log) if config.getoption("dist") == "loadfile" else None
 
