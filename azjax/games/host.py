@@ -45,6 +45,21 @@ def rewards(game: Game, state: State) -> tuple[float, float]:
     return first, second
 
 
+def board(game: Game, state: State) -> np.ndarray:
+    """Returns `[H, W]` int8, the board of a position."""
+    return np.asarray(_board(game, state))
+
+
+def score(game: Game, state: State) -> np.ndarray | None:
+    """Returns `[2]` float32, the points of players 0 and 1; None without points."""
+    return jax.device_get(_score(game, state))
+
+
+def owners(game: Game, state: State) -> np.ndarray:
+    """Returns `[H, W]` int8, the owner of each point in a game with owners."""
+    return np.asarray(_owners(game, state))
+
+
 def compiled(game: G) -> G:
     """Returns an equal game with compiled `step`, `legal_action_mask`, `board` and
     `rewards`.
@@ -83,3 +98,13 @@ def _board(game: Game, state: State) -> jax.Array:
 @jax.jit(static_argnames="game")
 def _rewards(game: Game, state: State) -> jax.Array:
     return original(game).rewards(state)
+
+
+@jax.jit(static_argnames="game")
+def _score(game: Game, state: State) -> jax.Array | None:
+    return original(game).score(state)
+
+
+@jax.jit(static_argnames="game")
+def _owners(game: Game, state: State) -> jax.Array:
+    return original(game).owners(state)

@@ -1,7 +1,8 @@
+import functools
 import json
 from xml.etree import ElementTree
 
-import numpy as np
+import jax
 import pytest
 
 from azjax import games
@@ -10,8 +11,9 @@ from azjax.play.server.describing import describe_position
 from azjax.play.server.rules import Rules
 
 
-def description_of(game, name):
-    return json.loads(json.dumps(describe_start(game, name).description))
+@functools.cache
+def description_of(name):
+    return json.loads(json.dumps(describe_start(games.make(name), name).description))
 
 
 def elements(text):
@@ -21,9 +23,10 @@ def elements(text):
 @pytest.mark.parametrize("name", games.available())
 def test_every_game_is_described(name):
     game = games.make(name)
-    told = description_of(game, name)
+    told = description_of(name)
     height, width = told["height"], told["width"]
-    assert (height, width) == np.shape(game.board(game.init()))
+    board = jax.eval_shape(lambda: game.board(game.init()))
+    assert (height, width) == board.shape
     assert len(told["columns"]) == width
     assert len(told["rows"]) in (0, height)
     assert told["targets"] == ("cells" if told["rows"] else "columns")
@@ -40,7 +43,7 @@ def test_every_game_is_described(name):
 
 
 def test_a_board_of_discs_has_a_front_with_a_hole_for_each_cell():
-    front = description_of(games.make("connect_four"), "x")["board"]["front"]
+    front = description_of("connect_four")["board"]["front"]
     (plate,) = elements(front)
     assert plate.get("d").count("M") == 1 + 42
     assert plate.get("fill-rule") == "evenodd"
@@ -50,7 +53,7 @@ def test_only_boards_with_two_sides_are_turned():
     turned = {
         name
         for name in games.available()
-        if description_of(games.make(name), name)["board"]["isTwoSided"]
+        if description_of(name)["board"]["isTwoSided"]
     }
     assert turned == {"breakthrough", "chess"}
 
@@ -72,7 +75,7 @@ def test_the_initial_position_is_described_before_the_rules_are_compiled(
 @pytest.mark.slow
 def test_a_game_drawn_by_another_library_has_a_picture_of_each_position():
     rules = Rules(games.make("pgx:animal_shogi"), 10)
-    told = description_of(rules.game, "pgx:animal_shogi")
+    told = description_of("pgx:animal_shogi")
     assert told["board"]["pieces"] == []
     assert len(told["pieces"]) == len(rules.game.pieces)
     assert len(told["board"]["centers"]) == 12

@@ -5,11 +5,10 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-import jax
 import numpy as np
 
 from azjax import games
-from azjax.games import Game, GameRecord, State
+from azjax.games import Game, GameRecord, State, host
 from azjax.games.host import first_state, legal_actions, next_state, rewards
 from azjax.play.gtp.protocol import SYNTAX_ERROR, CommandError
 from azjax.players.gtp_notation import PASS, read_vertex
@@ -99,12 +98,12 @@ class History:
             CommandError: the game has no points and is not over.
         """
         game, state = self.game, self.position.state
-        points = game.score(state)
+        points = host.score(game, state)
         if points is not None:
             return float(points[0] - points[1])
         if not state.terminated:
             raise CommandError("cannot score")
-        return float(game.rewards(state)[0])
+        return rewards(game, state)[0]
 
     def actions(self, position: Position, vertices: Sequence[str]) -> set[int]:
         """Returns the actions of vertices, legal or not.
@@ -136,8 +135,7 @@ class History:
         """Returns `[A]` bool, all moves but the pass, while an empty point belongs to
         neither player, as around dead stones; then None, for all moves."""
         game, state = self.game, position.state
-        owners = np.asarray(jax.jit(game.owners)(state))
-        is_open = (owners < 0) & (np.asarray(game.board(state)) < 0)
+        is_open = (host.owners(game, state) < 0) & (host.board(game, state) < 0)
         others = [a for a in legal_actions(game, state) if not self._is_pass(state, a)]
         if not others or not is_open.any():
             return None
@@ -146,7 +144,7 @@ class History:
     def stones(self, player: int) -> list[str]:
         """Returns the vertices of a player's stones."""
         columns, rows = self.game.column_labels, self.game.row_labels
-        cells = np.argwhere(np.asarray(self.game.board(self.position.state)) == player)
+        cells = np.argwhere(host.board(self.game, self.position.state) == player)
         return [f"{columns[column]}{rows[row]}".upper() for row, column in cells]
 
     def _is_pass(self, state: State, action: int) -> bool:
