@@ -12,7 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.checks import check_int, is_int
-from azjax.games.core import Game, State, select
+from azjax.games.core import Game, State, compiled_mask, select
 
 Rules = dict[str, Any]  # by the text of the rule, whether it holds
 
@@ -272,8 +272,10 @@ def _check_random_games(
         game.init(),
     )
     shown = copy.copy(game)  # what texts and drawings call is compiled once
-    for name in ("board", "legal_action_mask"):
-        vars(shown)[name] = jax.jit(getattr(game, name))
+    mask = functools.partial(compiled_mask, game)
+    vars(shown).update(
+        _original=game, board=jax.jit(game.board), legal_action_mask=mask
+    )
     history: list[np.ndarray] = []
     num_positions, first_was_over = 0, False
 

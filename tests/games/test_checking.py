@@ -173,19 +173,19 @@ WRONG_TYPES = {
         init=lambda self: replace(Plain.init(self), outcome=jnp.asarray(0)),
     ),
     r"legal_action_mask: must be \[9\] bool: \[8\] bool$": returning(
-        "legal_action_mask", jnp.ones(8, bool)
+        "legal_action_mask", np.ones(8, bool)
     ),
     r"legal_action_mask: must be \[9\] bool: \[9\] float32$": returning(
-        "legal_action_mask", jnp.ones(9)
+        "legal_action_mask", np.ones(9, np.float32)
     ),
     r"observe: must be \[3, 3, 2\] float32: \[3, 3\] float32$": returning(
-        "observe", jnp.ones((3, 3))
+        "observe", np.ones((3, 3), np.float32)
     ),
     r"observe: must be .*float32: \[3, 3, 2\] int32$": returning(
-        "observe", jnp.ones((3, 3, 2), int)
+        "observe", np.ones((3, 3, 2), np.int32)
     ),
     r"board: must be \[any, any\] int8: \[9\] int8$": returning(
-        "board", jnp.ones(9, jnp.int8)
+        "board", np.ones(9, np.int8)
     ),
     r"board: must be \[any, any\] int8: None$": returning("board", None),
     "observe under jax.vmap: must not raise NotImpl": broken(

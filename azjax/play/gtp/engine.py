@@ -32,6 +32,7 @@ import numpy as np
 
 import azjax
 from azjax import games
+from azjax.checks import printable
 from azjax.games import Game, State
 from azjax.games.game_record import score_text
 from azjax.games.host import legal_actions
@@ -386,4 +387,4 @@ def serve(engine: Engine, inbox: Inbox, write: Callable[[str], object]) -> None:
 
 def _note(text: str) -> None:
     """Prints a message for people; the protocol has none."""
-    print(f"azjax: {text}", file=sys.stderr, flush=True)
+    print(f"azjax: {printable(text)}", file=sys.stderr, flush=True)
