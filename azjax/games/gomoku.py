@@ -54,7 +54,8 @@ class Gomoku(Game[State]):
         self.max_moves = height * width
         self._grid = bitboard.Grid(height, width)
         stride = self._grid.stride
-        self._steps = (1, stride - 1, stride, stride + 1)
+        down = (stride - 1, stride, stride + 1) if length <= height else ()
+        self._steps = (1, *down)
 
     @property
     def options(self) -> dict[str, int | float | str | bool]:

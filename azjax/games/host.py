@@ -106,5 +106,5 @@ def _score(game: Game, state: State) -> jax.Array | None:
 
 
 @jax.jit(static_argnames="game")
-def _owners(game: Game, state: State) -> jax.Array:
+def _owners(game: Game, state: State) -> jax.Array | None:
     return original(game).owners(state)

@@ -67,6 +67,11 @@ def player_of(trained):
 
 
 @jax.jit
+def start(player, states):
+    return player.init_carry(states)
+
+
+@jax.jit
 def analyze(player, states, memory):
     return player.analyze(jax.random.key(0), states, memory)
 
@@ -155,7 +160,7 @@ def test_every_network_runs_in_the_browsers_runtime(
 
 def analyze_openings(trained):
     player, states = player_of(trained), batched(OPENINGS)
-    return jax.device_get(analyze(player, states, player.init_carry(states))[1])
+    return jax.device_get(analyze(player, states, start(player, states))[1])
 
 
 def check_same(analysis, decisions):
@@ -209,7 +214,7 @@ def test_the_tree_is_reused_from_move_to_move(trained, decisions):
     player = player_of(trained)
     # As many equal positions as there are openings, for the same program.
     batches = [batched([actions] * len(OPENINGS)) for actions in PLAYED]
-    memory, expected = player.init_carry(batches[0]), []
+    memory, expected = start(player, batches[0]), []
     for states in batches:
         _, analysis, memory = analyze(player, states, memory)
         expected.append(np.asarray(analysis.visits)[0])
