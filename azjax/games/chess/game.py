@@ -292,7 +292,7 @@ class Chess(Game[State]):
         return "checkmate" if state.outcome == mate else ""
 
     def _reason_of_draw(self, state: State) -> str:
-        if not np.asarray(self.legal_action_mask(state)).any():
+        if not np.asarray(compiled_mask(self, state)).any():
             return "stalemate"
         if is_insufficient(state.position):
             return "insufficient material"
