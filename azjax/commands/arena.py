@@ -38,7 +38,6 @@ from azjax.commands.common import INTERRUPTED, interrupted_by_sigterm
 from azjax.commands.parts import read_parts
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.games import Game
-from azjax.networks import Parts
 from azjax.players import AnyPlayer, load
 from azjax.players.engine_player import MOVE_SECONDS, EnginePlayer
 from azjax.players.player_spec import split_name, unused_name
@@ -93,17 +92,31 @@ def arena_command(
         parts: MODULE:NAME, an azjax.networks.Parts, for networks with custom modules.
         as_json: print one JSON object.
     """
-    num_games = _num_games(games_per_match, sprt)
+    num_games = games_per_match
+    if num_games is None:
+        num_games = TOURNAMENT_GAMES if sprt is None else SPRT_GAMES
+    if not 2 <= num_games <= MAX_GAMES or num_games % 2:
+        raise ValueError(f"--games must be even, from 2 to {MAX_GAMES}: {num_games}")
     check_int("--at-once", at_once, 1)
     check_seed("--seed", seed)
     check_number("--move-seconds", move_seconds, above=0)
     texts = named(players)
     fixed = None if anchor is None else read_anchor(anchor, tuple(texts))
-    test = None if sprt is None else _read_test(sprt, players)
-    directory = None if save is None else _new_directory(save)
+    if sprt is not None and len(players) != 2:
+        raise ValueError(f"--sprt requires exactly two players: {len(players)}")
+    test = None if sprt is None else Sprt(*sprt)
+    directory = None if save is None else Path(save)
+    if directory is not None and directory.exists():
+        is_empty = directory.is_dir() and not any(directory.iterdir())
+        if not is_empty:
+            raise ValueError(f"--save {save}: not a new or empty directory")
     board_game, own_parts = games.make(game), read_parts(parts)
     enable_compilation_cache()
-    loaded = _load_players(texts, board_game, own_parts, move_seconds)
+    loaded = {name: load(text, board_game, own_parts) for name, text in texts.items()}
+    for name, player in loaded.items():
+        if isinstance(player, EnginePlayer):
+            player.move_seconds = move_seconds
+        check_starts(name, player, board_game)
     key, console = jax.random.key(seed), tables_console(as_json)
     settings = ArenaSettings(
         board_game, loaded, num_games, opening_moves, at_once, key, directory, console
@@ -112,43 +125,19 @@ def arena_command(
         directory.mkdir(parents=True, exist_ok=True)
     with interrupted_by_sigterm():
         report = _test(settings, test) if test else run_tournament(settings, fixed)
-    _publish(report | {"seed": seed}, settings, as_json)
-
-
-def _num_games(games_per_match: int | None, sprt: tuple[float, float] | None) -> int:
-    """Returns the games of a match, or the maximum of a sequential test."""
-    num_games = games_per_match
-    if num_games is None:
-        num_games = TOURNAMENT_GAMES if sprt is None else SPRT_GAMES
-    if not 2 <= num_games <= MAX_GAMES or num_games % 2:
-        raise ValueError(f"--games must be even, from 2 to {MAX_GAMES}: {num_games}")
-    return num_games
+    text = json.dumps(report | {"seed": seed})
+    if directory is not None:
+        (directory / RESULTS_FILE).write_text(f"{text}\n")
+        print_line(console, f"saved in {directory}")
+    if as_json:
+        print(text)
+    if report["is_interrupted"]:
+        raise SystemExit(INTERRUPTED)
 
 
 def tables_console(as_json: bool) -> Console:
     """Returns the console of tables; with --json, standard output has nothing else."""
     return Console(stderr=as_json, width=None if sys.stdout.isatty() else 120)
-
-
-def _new_directory(save: str) -> Path:
-    directory = Path(save)
-    if directory.exists():
-        is_empty = directory.is_dir() and not any(directory.iterdir())
-        if not is_empty:
-            raise ValueError(f"--save {save}: not a new or empty directory")
-    return directory
-
-
-def _load_players(
-    texts: Mapping[str, str], game: Game, parts: Parts | None, move_seconds: float
-) -> dict[str, AnyPlayer]:
-    """Loads the players by name and checks that external ones start."""
-    loaded = {name: load(text, game, parts) for name, text in texts.items()}
-    for name, player in loaded.items():
-        if isinstance(player, EnginePlayer):
-            player.move_seconds = move_seconds
-        check_starts(name, player, game)
-    return loaded
 
 
 @dataclasses.dataclass(frozen=True)
@@ -163,18 +152,6 @@ class ArenaSettings:
     rng_key: jax.Array
     directory: Path | None
     console: Console
-
-
-def _publish(report: dict[str, Any], settings: ArenaSettings, as_json: bool) -> None:
-    """Saves and prints the results; exits with a status if they were interrupted."""
-    text = json.dumps(report)
-    if settings.directory is not None:
-        (settings.directory / RESULTS_FILE).write_text(f"{text}\n")
-        print_line(settings.console, f"saved in {settings.directory}")
-    if as_json:
-        print(text)
-    if report["is_interrupted"]:
-        raise SystemExit(INTERRUPTED)
 
 
 def _append_games(
@@ -301,7 +278,16 @@ def _test(settings: ArenaSettings, test: Sprt) -> dict[str, Any]:
     print_line(console, f"openings: {openings_text(result.match)}")
     print_match(console, name, opponent, result.match)
     _append_games(settings, (name, opponent), result.match)
-    print_line(console, _verdict_text(name, opponent, result))
+    verdict = f"undecided after {total.games} games"
+    if result.verdict != "undecided":
+        accepted, rejected = result.test.elo0, result.test.elo1
+        if result.verdict == "stronger":
+            accepted, rejected = rejected, accepted
+        verdict = (
+            f"accepted: {name} is stronger than {opponent} by {accepted:g} Elo, rather "
+            f"than by {rejected:g}"
+        )
+    print_line(console, verdict)
     return {
         "game": repr(settings.game),
         "opening_moves": result.match.opening_moves,
@@ -317,18 +303,6 @@ def _test(settings: ArenaSettings, test: Sprt) -> dict[str, Any]:
         "repeated": result.match.repeated,
         "is_interrupted": is_interrupted,
     }
-
-
-def _verdict_text(name: str, opponent: str, result: SprtResult) -> str:
-    if result.verdict == "undecided":
-        return f"undecided after {result.match.total.games} games"
-    accepted, rejected = result.test.elo0, result.test.elo1
-    if result.verdict == "stronger":
-        accepted, rejected = rejected, accepted
-    return (
-        f"accepted: {name} is stronger than {opponent} by {accepted:g} Elo, rather "
-        f"than by {rejected:g}"
-    )
 
 
 def named(players: Sequence[str]) -> dict[str, str]:
@@ -389,9 +363,3 @@ class _ProgressLines:
         if not self._console.is_terminal and now - self._last >= LINE_SECONDS:
             self._last = now
             print_line(self._console, f"{self._done} of {self._total} games")
-
-
-def _read_test(sprt: tuple[float, float], players: Sequence[str]) -> Sprt:
-    if len(players) != 2:
-        raise ValueError(f"--sprt requires exactly two players: {len(players)}")
-    return Sprt(*sprt)

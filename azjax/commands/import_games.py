@@ -2,7 +2,6 @@
 
 import functools
 import itertools
-from collections.abc import Callable
 from pathlib import Path
 
 import tyro
@@ -60,6 +59,15 @@ def import_games_command(
         raise ValueError("--teacher is for games; solved positions have their values")
     if skip_unreadable and is_solved == {True}:
         raise ValueError("--skip-unreadable is for games, not for solved positions")
+    numbers = itertools.count(1)
+
+    def remark(text: str) -> None:
+        number = next(numbers)
+        if number <= MAX_REMARKS:
+            note(text[:500])
+        elif number == MAX_REMARKS + 1:
+            note("more games are left out or doubtful")
+
     if is_solved == {False}:
         found = import_games(
             paths,
@@ -67,7 +75,7 @@ def import_games_command(
             made,
             teacher=None if teacher is None else _teacher(teacher),
             skip_unreadable=skip_unreadable,
-            remark=_first_remarks(),
+            remark=remark,
             report=lambda positions: note(f"{positions:,} positions"),
         )
     elif made is None:
@@ -80,20 +88,6 @@ def import_games_command(
     )
     if found.left_out:
         print(f"left out: {reasons(found.left_out)}")
-
-
-def _first_remarks() -> Callable[[str], None]:
-    """Returns a function that prints the first remarks."""
-    numbers = itertools.count(1)
-
-    def remark(text: str) -> None:
-        number = next(numbers)
-        if number <= MAX_REMARKS:
-            note(text[:500])
-        elif number == MAX_REMARKS + 1:
-            note("more games are left out or doubtful")
-
-    return remark
 
 
 def _teacher(spec: str) -> Teacher:

@@ -96,7 +96,8 @@ def options(
     if dataclasses.is_dataclass(target):  # without class variables
         hints = {field.name: hints[field.name] for field in dataclasses.fields(target)}
     for name, hint in hints.items():
-        base, *metadata = typing.get_args(hint) if _is_annotated(hint) else (hint,)
+        is_annotated = typing.get_origin(hint) is typing.Annotated
+        base, *metadata = typing.get_args(hint) if is_annotated else (hint,)
         names = (getattr(extra, "name", None) for extra in metadata)
         given = next((other for other in names if other is not None), name)
         if dataclasses.is_dataclass(base) and isinstance(base, type):
@@ -106,10 +107,6 @@ def options(
             yield from options(kind, part, path if given else prefix)
         elif name != "return":
             yield f"{prefix}{given}".replace("_", "-"), base
-
-
-def _is_annotated(hint: Any) -> bool:
-    return typing.get_origin(hint) is typing.Annotated
 
 
 def _bare_flags(args: Sequence[str], names: set[str]) -> list[str]:
@@ -150,16 +147,27 @@ def _error_text(text: str, names: Sequence[str], args: Sequence[str], prog: str)
             parts[-1].append(line)
     # Without UTF-8 the box has a line below its title and no sides.
     parts = [part for part in parts if part] or [["invalid arguments"]]
-    reason, help_text = _paragraph(parts[0]).removesuffix("."), f"see {prog} --help"
+    first_paragraph = itertools.takewhile(bool, map(str.strip, parts[0]))
+    reason = " ".join(first_paragraph).removesuffix(".")
+    help_text = f"see {prog} --help"
     if reason.startswith("Missing from"):
-        return f"missing: {', '.join(_missing(parts[0], names))}; {help_text}"
+        missing, unnamed = [], iter(names)
+        for line in parts[0][1:]:
+            indent, text = len(line) - len(line.lstrip()), line.strip()
+            if text and indent <= _INDENT:  # tyro calls positional ones STR
+                is_option = text.startswith("-")
+                missing.append(text if is_option else next(unnamed, text).upper())
+        return f"missing: {', '.join(missing)}; {help_text}"
     unknown = [_OPTION.match(word) for word in args]
     for option in [match[0] for match in unknown if match]:
         name = option[2:].replace("_", "-")
         if name not in names and name.replace("no-", "") not in names:
-            close = _suggested(parts) or did_you_mean(name, names).replace(
-                "mean ", "mean --"
-            )
+            close = did_you_mean(name, names).replace("mean ", "mean --")
+            for first, *rest in parts:
+                if first.strip() == "Perhaps you meant:":
+                    matches = [_OPTION.match(line.strip()) for line in rest]
+                    others = " or ".join(match[0] for match in matches if match)
+                    close = f"; did you mean {others}?"
             return f"unknown option {option}; {help_text}{close}"
     # The error of a settings class contains the setting's name.
     texts = [re.sub(r"^Error parsing (--[\w.-]+: )?.*?(?(1)|: )", r"\1", reason)]
@@ -167,28 +175,3 @@ def _error_text(text: str, names: Sequence[str], args: Sequence[str], prog: str)
         if first.strip() == "Argument helptext:":
             texts.append(f"write {rest[0].strip()}")
     return "; ".join([*texts, help_text])
-
-
-def _suggested(parts: Sequence[Sequence[str]]) -> str:
-    """Returns tyro's suggested options."""
-    for first, *rest in parts:
-        if first.strip() == "Perhaps you meant:":
-            matches = [_OPTION.match(line.strip()) for line in rest]
-            return (
-                f"; did you mean {' or '.join(match[0] for match in matches if match)}?"
-            )
-    return ""
-
-
-def _paragraph(lines: Sequence[str]) -> str:
-    """Returns the first paragraph as one line."""
-    return " ".join(itertools.takewhile(bool, map(str.strip, lines)))
-
-
-def _missing(lines: Sequence[str], names: Sequence[str]) -> Iterator[str]:
-    """Yields the missing arguments; tyro calls positional ones STR."""
-    unnamed = iter(names)
-    for line in lines[1:]:
-        indent, text = len(line) - len(line.lstrip()), line.strip()
-        if text and indent <= _INDENT:
-            yield text if text.startswith("-") else next(unnamed, text).upper()

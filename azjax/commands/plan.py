@@ -15,7 +15,7 @@ from azjax.commands.common import note
 from azjax.commands.parsing import parse, split_game
 from azjax.commands.parts import read_parts
 from azjax.commands.train import parse_train_config
-from azjax.devices import Product, parse_device
+from azjax.devices import parse_device
 from azjax.networks import Parts
 from azjax.training import TrainConfig, preset
 from azjax.training.forecast import (
@@ -128,66 +128,45 @@ def print_forecast(console: Console, result: Forecast) -> None:
             f"{_short(chip.bandwidth)}B/s"
         )
     console.print(f"{title}\n", highlight=False, soft_wrap=True)
-    console.print(_memory_table(result))
-    console.print()
-    console.print(_traffic_table(result))
-    for line in (*_memory(result), *_work(result), *_speed(result), *_launches(result)):
-        console.print(line, highlight=False, soft_wrap=True)
-
-
-def _memory_table(result: Forecast) -> Table:
-    table = Table(
-        "bytes of each chip",
-        *(
-            Column(name, justify="right")
-            for name in ("arguments", "results", "temporaries", "code", "compiled in")
-        ),
-        box=None,
-    )
+    names = ("arguments", "results", "temporaries", "code", "compiled in")
+    columns = (Column(name, justify="right") for name in names)
+    table = Table("bytes of each chip", *columns, box=None)
     for phase in result.phases:
         sizes = (phase.arguments, phase.outputs, phase.temporaries, phase.code)
         table.add_row(phase.name, *map(_short, sizes), f"{phase.seconds:.0f} s")
-    return table
-
-
-def _traffic_table(result: Forecast) -> Table:
-    table = Table(
-        "per chunk of self-play",
-        *(Column(name, justify="right") for name in ("runs", "bytes moved")),
-        "between chips",
-        box=None,
-    )
+    console.print(table)
+    console.print()
+    columns = (Column(name, justify="right") for name in ("runs", "bytes moved"))
+    table = Table("per chunk of self-play", *columns, "between chips", box=None)
     for phase in result.phases:
-        collectives = [f"{number} {name}" for name, number in phase.collectives.items()]
-        table.add_row(
-            phase.name,
-            str(phase.runs or "-"),
-            _short(phase.traffic),
-            ", ".join(collectives) or "none",
-        )
-    return table
-
-
-def _memory(result: Forecast) -> list[str]:
+        moved = ", ".join(f"{n} {name}" for name, n in phase.collectives.items())
+        runs = str(phase.runs or "-")
+        table.add_row(phase.name, runs, _short(phase.traffic), moved or "none")
+    console.print(table)
     parts = (f"{name} {_short(size)}B" for name, size in result.state.items())
     needed, phase = result.needed
     usable = "" if result.usable is None else f" of {_short(result.usable)}B"
     seconds = sum(one.seconds for one in result.phases)
-    return [
+    memory = [
         f"\ncompiled in {seconds:.0f} s in total",
         f"always on a chip: {', '.join(parts)}; of self-play's temporaries about "
         f"{_short(result.trees)}B are trees",
         f"peak per chip: {_short(needed)}B{usable}, with all code, in {phase}",
     ]
+    for line in (*memory, *_work(result), *_speed(result), *_launches(result)):
+        console.print(line, highlight=False, soft_wrap=True)
 
 
 def _work(result: Forecast) -> list[str]:
     work = result.work
     lines = ["\nnetwork, one position:"]
-    lines += [
-        f"  {number} * {_product(product)} = {_short(number * product.flops)}FLOP"
-        for product, number in work.forward.items()
-    ]
+    for product, number in work.forward.items():
+        shapes = " by ".join("x".join(map(str, one)) for one in product[1:3])
+        lines.append(
+            f"  {number} * {product.kind} of {shapes} "
+            f"(2 * {math.prod(product.output):,} numbers * {product.terms:,} terms) "
+            f"= {_short(number * product.flops)}FLOP"
+        )
     lines.append(f"  total {_short(work.forward_flops)}FLOP")
     lines.append(
         f"updates, one position: {work.replay_ratio:g} samples * "
@@ -198,14 +177,6 @@ def _work(result: Forecast) -> list[str]:
         f"{_short(result.traffic)}B"
     )
     return lines
-
-
-def _product(product: Product) -> str:
-    shapes = " by ".join("x".join(map(str, one)) for one in product[1:3])
-    return (
-        f"{product.kind} of {shapes} (2 * {math.prod(product.output):,} numbers * "
-        f"{product.terms:,} terms)"
-    )
 
 
 def _speed(result: Forecast) -> list[str]:
@@ -254,13 +225,8 @@ def _launches(result: Forecast) -> list[str]:
 
 def _short(number: float) -> str:
     """Formats a number with three digits and a prefix of its unit: `1.25 G`."""
-    for factor, prefix in (
-        (1e15, "P"),
-        (1e12, "T"),
-        (1e9, "G"),
-        (1e6, "M"),
-        (1e3, "k"),
-    ):
+    for power, prefix in ((15, "P"), (12, "T"), (9, "G"), (6, "M"), (3, "k")):
+        factor = 10.0**power
         if number >= factor:
             return f"{number / factor:.3g} {prefix}"
     return f"{number:.3g} "

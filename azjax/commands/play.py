@@ -68,17 +68,12 @@ def play_command(
             run=executor,
         )
 
-    if plain or not _has_screen():
+    streams = (sys.stdin, sys.stdout, sys.stderr)
+    is_dumb = os.environ.get("TERM", "") in ("", "dumb", "unknown")
+    if plain or is_dumb or not all(stream.isatty() for stream in streams):
         _play_plain(make_session, load)
     else:
         _play_on_screen(make_session, load)
-
-
-def _has_screen() -> bool:
-    """Returns whether the program runs in a terminal with a full screen."""
-    streams = (sys.stdin, sys.stdout, sys.stderr)
-    is_dumb = os.environ.get("TERM", "") in ("", "dumb", "unknown")
-    return all(stream.isatty() for stream in streams) and not is_dumb
 
 
 def _play_on_screen(

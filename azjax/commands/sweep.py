@@ -49,7 +49,16 @@ def sweep_command(
     own_parts = read_parts(parts)  # first, as it may register a trunk
     path = Path(file)
     name = re.sub("[^a-z0-9]+", "_", f"{game}_{path.stem}".lower())
-    configs = _configs(game, path, directory or f"runs/{name}")
+    configs = []
+    for run in read_sweep(path):
+        run_dir = f"{directory or f'runs/{name}'}/{run.name}"
+        options = [*run.options, f"--run-dir={run_dir}"]
+        try:
+            config = parse_train_config(game, options, prog=f"azjax train {game}")
+        except ValueError as error:
+            raise ValueError(f"{path}: {error}") from None
+        check_run_directory(config)  # writes nothing
+        configs.append(config)
     check_sinks(sorted({sink for run in configs for sink in run.report.sinks}))
     with exit_on_second_signal():
         failures = _train_all(configs, own_parts)
@@ -65,25 +74,6 @@ def sweep_command(
         print_line(console, f"failed: {text}")
     if failures:
         raise SystemExit(FAILED)
-
-
-def _configs(game: str, path: Path, directory: str) -> list[TrainConfig]:
-    """Returns the settings of all runs, checked; writes nothing.
-
-    Raises:
-        ValueError: the file or a setting is invalid, or the directory of a run holds
-            something else.
-    """
-    configs = []
-    for run in read_sweep(path):
-        options = [*run.options, f"--run-dir={directory}/{run.name}"]
-        try:
-            config = parse_train_config(game, options, prog=f"azjax train {game}")
-        except ValueError as error:
-            raise ValueError(f"{path}: {error}") from None
-        check_run_directory(config)
-        configs.append(config)
-    return configs
 
 
 def _train_all(configs: Sequence[TrainConfig], parts: Parts | None) -> list[str]:
