@@ -17,7 +17,7 @@ from azjax.networks.heads import (
 )
 from azjax.networks.line_planes import DIRECTIONS, NUM_PLANES
 from azjax.networks.network import AlphaZeroNetwork
-from azjax.networks.trunks import ConvBlock, ConvTrunk, DenseBlock, DenseTrunk
+from azjax.networks.trunks import ConvTrunk, DenseTrunk
 from azjax.players import TrainedPlayer
 from azjax.remote import replace_file
 
@@ -53,8 +53,23 @@ def to_onnx(trained: TrainedPlayer) -> onnx.ModelProto:
     """Returns a player's network as an ONNX model; see `export_onnx`."""
     model = nnx.merge(trained.network.eval_def, *trained.variables)
     game = trained.game
-    writer = _Writer()
-    _write_network(writer, model, has_draws=trained.config.value_head == "wdl")
+    if not isinstance(model, AlphaZeroNetwork):
+        raise ValueError(f"only an AlphaZeroNetwork can be exported: {type(model)}")
+    writer, observation = _Writer(), "observation"
+    if model.line_length:
+        observation = _write_line_planes(writer, observation, model.line_length)
+    features = _write_trunk(writer, observation, model.trunk)
+    logits = _write_policy_head(writer, features, model.policy_head)
+    writer.add("Identity", logits, output="policy_logits")
+    value_logits = _write_value_head(writer, features, model.value_head)
+    # The probabilities of win, draw and loss; see `result_probabilities`.
+    if trained.config.value_head == "wdl":
+        writer.add("Softmax", value_logits, axis=1, output="result")
+    else:
+        win = writer.add("Sigmoid", value_logits)
+        loss = writer.add("Sub", writer.constant(1.0), win)
+        draw = writer.add("Sub", win, win)
+        writer.add("Concat", win, draw, loss, axis=1, output="result")
     graph = helper.make_graph(
         writer.nodes,
         "azjax",
@@ -108,19 +123,6 @@ class _Writer:
         return name
 
 
-def _write_network(writer: _Writer, model: nnx.Module, *, has_draws: bool) -> None:
-    if not isinstance(model, AlphaZeroNetwork):
-        raise ValueError(f"only an AlphaZeroNetwork can be exported: {type(model)}")
-    observation = "observation"
-    if model.line_length:
-        observation = _write_line_planes(writer, observation, model.line_length)
-    features = _write_trunk(writer, observation, model.trunk)
-    logits = _write_policy_head(writer, features, model.policy_head)
-    writer.add("Identity", logits, output="policy_logits")
-    value_logits = _write_value_head(writer, features, model.value_head)
-    _write_result(writer, value_logits, has_draws)
-
-
 def _write_line_planes(writer: _Writer, observation: str, length: int) -> str:
     """Returns the observation `[B, H, W, C]` with its line planes.
 
@@ -167,7 +169,12 @@ def _write_trunk(writer: _Writer, observation: str, trunk: nnx.Module) -> str:
         x = writer.add("Transpose", observation, perm=TO_CHANNELS_FIRST)
         x = _write_conv(writer, x, trunk.stem)
         for block in trunk.blocks:
-            x = _write_conv_block(writer, x, block)
+            scaled = writer.add("Mul", x, writer.constant(block.scale))
+            y = _write_conv(writer, writer.add("Relu", scaled), block.conv1)
+            y = writer.add("Relu", y)
+            if block.pooled is not None:
+                y = _add_pooled(writer, y, _write_pool(writer, y), block.pooled)
+            x = writer.add("Add", x, _write_conv(writer, y, block.conv2))
         return writer.add("Relu", x)
     if type(trunk) is DenseTrunk:
         x = writer.add("Transpose", observation, perm=TO_CHANNELS_FIRST)
@@ -179,18 +186,16 @@ def _write_trunk(writer: _Writer, observation: str, trunk: nnx.Module) -> str:
             x = writer.add("Concat", x, writer.add("Flatten", observation), axis=1)
         x = _write_linear(writer, x, trunk.project)
         for block in trunk.blocks:
-            x = _write_dense_block(writer, x, block)
+            scale, bias = _numbers(block.norm.scale), _numbers(block.norm.bias)
+            y = writer.add(
+                "LayerNormalization",
+                *(x, writer.constant(scale), writer.constant(bias)),
+                epsilon=block.norm.epsilon,
+            )
+            y = writer.add("Relu", _write_linear(writer, y, block.dense1))
+            x = writer.add("Add", x, _write_linear(writer, y, block.dense2))
         return writer.add("Relu", x)
     raise ValueError(_unknown("trunk", trunk))
-
-
-def _write_conv_block(writer: _Writer, x: str, block: ConvBlock) -> str:
-    scaled = writer.add("Mul", x, writer.constant(block.scale))
-    y = _write_conv(writer, writer.add("Relu", scaled), block.conv1)
-    y = writer.add("Relu", y)
-    if block.pooled is not None:
-        y = _add_pooled(writer, y, _write_pool(writer, y), block.pooled)
-    return writer.add("Add", x, _write_conv(writer, y, block.conv2))
 
 
 def _write_pool(writer: _Writer, x: str) -> str:
@@ -203,18 +208,6 @@ def _add_pooled(writer: _Writer, x: str, pooled: str, linear: nnx.Linear) -> str
     """Adds a layer of the pooled features to every cell of `[B, C, H, W]`."""
     bias = _write_linear(writer, pooled, linear)
     return writer.add("Add", x, writer.add("Unsqueeze", bias, writer.constant([2, 3])))
-
-
-def _write_dense_block(writer: _Writer, x: str, block: DenseBlock) -> str:
-    y = writer.add(
-        "LayerNormalization",
-        x,
-        writer.constant(_numbers(block.norm.scale)),
-        writer.constant(_numbers(block.norm.bias)),
-        epsilon=block.norm.epsilon,
-    )
-    y = writer.add("Relu", _write_linear(writer, y, block.dense1))
-    return writer.add("Add", x, _write_linear(writer, y, block.dense2))
 
 
 def _write_policy_head(writer: _Writer, features: str, head: nnx.Module) -> str:
@@ -251,17 +244,6 @@ def _write_dense_head(writer: _Writer, features: str, head: Head) -> str:
         x = writer.add("Relu", _write_conv(writer, features, head.conv))
         features = writer.add("Transpose", x, perm=TO_CHANNELS_LAST)
     return _write_linear(writer, writer.add("Flatten", features), head.linear)
-
-
-def _write_result(writer: _Writer, value_logits: str, has_draws: bool) -> None:
-    """Writes the probabilities of win, draw and loss; see `result_probabilities`."""
-    if has_draws:
-        writer.add("Softmax", value_logits, axis=1, output="result")
-        return
-    win = writer.add("Sigmoid", value_logits)
-    loss = writer.add("Sub", writer.constant(1.0), win)
-    draw = writer.add("Sub", win, win)
-    writer.add("Concat", win, draw, loss, axis=1, output="result")
 
 
 def _write_conv(writer: _Writer, x: str, conv: nnx.Conv) -> str:

@@ -60,7 +60,14 @@ def joined(folder: Path, entry: str) -> str:
         ValueError: a module imports or exports in another form, or imports in a cycle.
     """
     names = _in_order(folder, entry, ())
-    parts = [_as_function(folder, name) for name in names if name != entry]
+    parts = []
+    for name in names[:-1]:
+        text = _with_known_imports((folder / name).read_text())
+        exports = [exported for _, exported in _EXPORT.findall(text)]
+        text = _EXPORT.sub(r"\1", text)
+        _check(name, text)
+        returned = f"return {{ {', '.join(exports)} }};"
+        parts.append(f"const {_variable(name)} = (() => {{\n{text}{returned}\n}})();\n")
     text = _with_known_imports((folder / entry).read_text())
     _check(entry, text.replace("export default ", "", 1))
     return "\n".join([*parts, text])
@@ -74,15 +81,6 @@ def _in_order(folder: Path, name: str, importers: tuple[str, ...]) -> list[str]:
     for _, imported in _IMPORT.findall((folder / name).read_text()):
         ordered |= dict.fromkeys(_in_order(folder, imported, (*importers, name)))
     return [*ordered, name]
-
-
-def _as_function(folder: Path, name: str) -> str:
-    text = _with_known_imports((folder / name).read_text())
-    exports = [exported for _, exported in _EXPORT.findall(text)]
-    text = _EXPORT.sub(r"\1", text)
-    _check(name, text)
-    returned = f"return {{ {', '.join(exports)} }};"
-    return f"const {_variable(name)} = (() => {{\n{text}{returned}\n}})();\n"
 
 
 def _with_known_imports(text: str) -> str:

@@ -116,9 +116,21 @@ class Board(Widget):
                 f"and {rows} rows and has {self.size.width} and {self.size.height}. "
                 "Enlarge the window, or type moves."
             )
+        controller = self._controller
+        moves = controller.moves
+        marked = controller.game.winning_cells(controller.state)
+        if moves and not marked:
+            marked = controller.game.last_cells(controller.state, moves[-1].action)
+        scene = Scene(
+            board=self._board,
+            marked=marked,
+            hinted=self._pointing.hints(self._start),
+            selected=self._start,
+            cursor=self._cursor,
+        )
         top, left = self._offset(found)
         text = Text("\n" * top)
-        for line in draw(found, self._scene()).split("\n"):
+        for line in draw(found, scene).split("\n"):
             text.append_text(Text(" " * left).append_text(line)).append("\n")
         return text
 
@@ -160,20 +172,6 @@ class Board(Widget):
         elif start is None:
             self._miss()
         self.refresh()
-
-    def _scene(self) -> Scene:
-        controller = self._controller
-        moves = controller.moves
-        marked = controller.game.winning_cells(controller.state)
-        if moves and not marked:
-            marked = controller.game.last_cells(controller.state, moves[-1].action)
-        return Scene(
-            board=self._board,
-            marked=marked,
-            hinted=self._pointing.hints(self._start),
-            selected=self._start,
-            cursor=self._cursor,
-        )
 
     def _frame(self) -> Frame | None:
         height, width = self.size.height, self.size.width

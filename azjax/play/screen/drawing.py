@@ -75,15 +75,13 @@ class Canvas:
 
     def lines(self) -> list[Text]:
         """Returns the rows as styled text."""
-        return [self._line(row) for row in range(self.rows)]
-
-    def _line(self, row: int) -> Text:
-        line = Text(no_wrap=True, end="")
-        characters = (self._character(row, column) for column in range(self.columns))
-        # One run for each style: Textual's time depends on the number of runs.
-        for style, run in itertools.groupby(characters, key=lambda found: found[1]):
-            line.append("".join(text for text, _ in run), style)
-        return line
+        lines = [Text(no_wrap=True, end="") for _ in range(self.rows)]
+        for row, line in enumerate(lines):
+            characters = (self._character(row, place) for place in range(self.columns))
+            # One run for each style: Textual's time depends on the number of runs.
+            for style, run in itertools.groupby(characters, key=lambda found: found[1]):
+                line.append("".join(text for text, _ in run), style)
+        return lines
 
     def _character(self, row: int, column: int) -> tuple[str, Style]:
         upper, lower = self.pixels[2 * row : 2 * row + 2, column].tolist()

@@ -28,14 +28,6 @@ ACCENT = "#12a5a0"
 
 def side_panel(session: Session) -> RenderableType:
     """Returns the content of the side panel."""
-    parts: list[RenderableType] = [_players(session)]
-    if session.is_analyzing:
-        parts += [Text(), *_analysis(session)]
-    parts += [Text(), _moves(session)]
-    return Group(*parts)
-
-
-def _players(session: Session) -> Table:
     controller = session.controller
     table = Table.grid(padding=(0, 1), expand=True)
     table.add_column(width=1)
@@ -51,11 +43,10 @@ def _players(session: Session) -> Table:
             who,
             clock(controller.seconds(player)),
         )
-    return table
-
-
-def _moves(session: Session) -> Text:
-    moves = session.controller.moves
+    parts: list[RenderableType] = [table]
+    if session.is_analyzing:
+        parts += [Text(), *_analysis(session)]
+    moves = controller.moves
     first = max(0, len(moves) - MAX_MOVES) // 2 * 2
     text = Text("… " if first else "", MUTED)
     for ply in range(first, len(moves)):
@@ -64,7 +55,7 @@ def _moves(session: Session) -> Text:
         is_last = ply == len(moves) - 1
         text.append(moves[ply].text, "bold" if is_last else "not dim")
         text.append("  " if ply % 2 else " ")
-    return text
+    return Group(*parts, Text(), text)
 
 
 def _analysis(session: Session) -> Iterator[RenderableType]:

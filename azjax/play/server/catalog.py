@@ -279,7 +279,17 @@ def make_catalog(
         name = max(given, key=len)
         player, key = text.removeprefix(f"{name}="), keys[name]
         offer = offered[key]
-        added = _added_player(player, offer, parts)
+        alias, spec = split_name(player)
+        if spec == "human":
+            raise ValueError("--player must not be 'human'")
+        load(spec, offer.game, parts)  # raises early if the player is invalid
+        name = alias or public_name(spec)
+        same = offer.players.get(name)
+        if same is not None and same.source == spec:
+            added = dataclasses.replace(same, rank=ADDED)
+        else:
+            name = unused_name(name, offer.players)
+            added = PlayerOffer(name, name, spec, rank=ADDED)
         others = (p for p in offer.players.values() if p.name != added.name)
         players = _ranked([*others, added])
         offered[key] = dataclasses.replace(offer, players=players)
@@ -467,21 +477,3 @@ def _is_value(text: str, value: int | float | str | bool) -> bool:
 def _ranked(players: Iterable[PlayerOffer]) -> dict[str, PlayerOffer]:
     """Returns players by name, sorted by rank."""
     return {p.name: p for p in sorted(players, key=lambda player: player.rank)}
-
-
-def _added_player(text: str, offer: GameOffer, parts: Parts | None) -> PlayerOffer:
-    """Returns the player of a text `NAME=SPEC` or `SPEC`, with an unused name.
-
-    Raises:
-        ValueError: the player cannot be loaded.
-    """
-    alias, spec = split_name(text)
-    if spec == "human":
-        raise ValueError("--player must not be 'human'")
-    load(spec, offer.game, parts)  # raises early if the player is invalid
-    name = alias or public_name(spec)
-    same = offer.players.get(name)
-    if same is not None and same.source == spec:
-        return dataclasses.replace(same, rank=ADDED)
-    name = unused_name(name, offer.players)
-    return PlayerOffer(name, name, spec, rank=ADDED)

@@ -297,23 +297,20 @@ class Connection:
             activity.num_reviews -= is_review
             activity.last_answer = time.monotonic()
 
-        task = asyncio.create_task(self._answer_decision(message, self._turn))
+        async def answer(turn: int) -> None:
+            with contextlib.suppress(WebSocketDisconnect):
+                async with self._sending_errors(message.id):
+                    if isinstance(message, ReviewRequest):
+                        value = await self._review(message, turn)
+                    else:
+                        value = await self._decide(message, turn)
+                    await self._send(message.id, "answer", value)
+
+        task = asyncio.create_task(answer(self._turn))
         self._decisions.add(task)
         activity.num_decisions += 1
         activity.num_reviews += is_review
         task.add_done_callback(end)
-
-    async def _answer_decision(
-        self, message: DecisionRequest | ReviewRequest, turn: int
-    ) -> None:
-        """Sends the decision or the review, and its progress before."""
-        with contextlib.suppress(WebSocketDisconnect):
-            async with self._sending_errors(message.id):
-                if isinstance(message, ReviewRequest):
-                    value = await self._review(message, turn)
-                else:
-                    value = await self._decide(message, turn)
-                await self._send(message.id, "answer", value)
 
     async def _review(self, message: ReviewRequest, turn: int) -> dict[str, Any] | None:
         """Returns what holds for the whole game, None if the review was cancelled.
