@@ -184,12 +184,9 @@ class Session:
         return [value for ply, value in sorted(self._values.items()) if ply <= last]
 
     def begin(self, saved: str | None = None) -> str:
-        """Starts the first game or continues a saved one; returns a message.
+        """Starts the first game or continues that of a file; returns a message.
 
         The clock starts when the opponent is compiled.
-
-        Args:
-            saved: path of a saved game.
 
         Raises:
             ValueError: the game cannot be loaded.

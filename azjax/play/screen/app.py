@@ -305,11 +305,7 @@ class Help(ModalScreen[None]):
 
 
 class Waiting(ModalScreen[None]):
-    """Shows a message until the game starts, and discards keys.
-
-    Args:
-        text: the message.
-    """
+    """Shows a message until the game starts, and discards keys."""
 
     def __init__(self, text: str):
         super().__init__()

@@ -18,11 +18,6 @@ class Pointing:
     """The moves of a position by their cells.
 
     unplaced: legal actions without a cell, such as a pass.
-
-    Args:
-        game: the game.
-        state: the position.
-        legal: the legal actions.
     """
 
     def __init__(self, game: Game, state: State, legal: list[int]):

@@ -31,12 +31,8 @@ class _Letter(NamedTuple):
 
 
 class Canvas:
-    """Pixels with letters over them. Colors are integers such as 0xff8000.
-
-    Args:
-        rows: number of character rows.
-        columns: number of character columns.
-    """
+    """Pixels with letters over them, in rows and columns of characters. Colors are
+    integers such as 0xff8000."""
 
     def __init__(self, rows: int, columns: int):
         self.rows, self.columns = rows, columns

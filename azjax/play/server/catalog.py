@@ -331,11 +331,7 @@ class LiveCatalog:
         return key if key in self.games() else None
 
     def find(self, game: str, player: str) -> tuple[GameOffer, PlayerOffer]:
-        """Returns a game and one of its players.
-
-        Args:
-            game: its key.
-            player: its name.
+        """Returns the game with a key, and its player with a name.
 
         Raises:
             ValueError: the game or the player is unknown.

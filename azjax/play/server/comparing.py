@@ -54,7 +54,7 @@ class Comparisons:
     def describe(self, runs: Sequence[RunInfo]) -> dict[str, Any]:
         """Returns the tables of `azjax compare` as JSON; runs that cannot be read are
         left out."""
-        versions = _versions(runs)
+        versions = tuple(_version(run.directory) for run in runs)
         found = self._read(runs, versions)
         return {
             "names": [run.name for run in found],
@@ -73,7 +73,7 @@ class Comparisons:
 
     def draw(self, runs: Sequence[RunInfo]) -> bytes | None:
         """Returns the picture of `azjax compare --plot` as PNG, None without one."""
-        versions = _versions(runs)
+        versions = tuple(_version(run.directory) for run in runs)
 
         def draw() -> tuple[bytes | None, int]:
             found = self._read(runs, versions)
@@ -125,10 +125,6 @@ def _read_run(run: RunInfo) -> tuple[SavedRun | None, int]:
         return None, 0
     num_rates = sum(len(evaluation.rates) for evaluation in found.evaluations)
     return found, RATE_BYTES * num_rates + 10 * config_bytes
-
-
-def _versions(runs: Sequence[RunInfo]) -> tuple[Version, ...]:
-    return tuple(_version(run.directory) for run in runs)
 
 
 def _version(directory: Path) -> Version:

@@ -313,11 +313,7 @@ class Connection:
         task.add_done_callback(end)
 
     async def _review(self, message: ReviewRequest, turn: int) -> dict[str, Any] | None:
-        """Returns what holds for the whole game, None if the review was cancelled.
-
-        Raises:
-            ValueError: the review failed.
-        """
+        """Returns what holds for the whole game, None if the review was cancelled."""
         assert self._game is not None
         registry, rules = self._registry, self._game.rules
         find, name = registry.catalog.find, self._game.offer.key
@@ -354,11 +350,7 @@ class Connection:
     async def _decide(
         self, message: DecisionRequest, turn: int
     ) -> dict[str, Any] | None:
-        """Returns the decision, None if it was cancelled.
-
-        Raises:
-            ValueError: the decision failed.
-        """
+        """Returns the decision, None if it was cancelled."""
         assert self._game is not None
         rules, changed = self._game.rules, asyncio.Event()
         loop = asyncio.get_running_loop()

@@ -138,11 +138,7 @@ class PlayerRegistry:
             return loaded
 
     def _make_room(self, kept: LoadedPlayer) -> None:
-        """Makes room for a player; see `_keep`.
-
-        Raises:
-            ValueError: all entries are busy and exceed the memory budget.
-        """
+        """Makes room for a player, unless all entries are busy; see `_keep`."""
         if not self._keep(kept):
             raise ValueError(
                 "the server's memory is in use by other players; try again in a moment"

@@ -159,9 +159,16 @@ class SearchWorker:
 
     def _request(self, size: int) -> None:
         """Starts to compile a batch size in the background, once."""
+
+        def compile() -> None:
+            try:
+                self.search.compile(size)
+            except Exception:  # the other batch sizes still work
+                traceback.print_exc(file=sys.stderr)
+
         if size not in (*self.search.sizes, *self._compiling):
             self._compiling.add(size)
-            self._compiler.submit(self._compile, size)
+            self._compiler.submit(compile)
 
     def _useful_size(self, wanted: int) -> int:
         """Returns the largest batch size that `wanted` positions fill at least half and
@@ -175,12 +182,6 @@ class SearchWorker:
                 and self._budget.could_reserve(self.search.bytes(size))
             )
         )
-
-    def _compile(self, size: int) -> None:
-        try:
-            self.search.compile(size)
-        except Exception:  # the other batch sizes still work
-            traceback.print_exc(file=sys.stderr)
 
     def _release(self) -> None:
         self._active, self._trees, self._size = [], None, 0

@@ -98,9 +98,8 @@ def _variation(
     is_proven = len(moves) == 1 or (is_solved and abs(value) == 1)
     if is_proven and state.outcome:
         wins = int(state.outcome) == 1 - 2 * player
-        return Line(
-            moves, f"mate {(len(moves) + 1) // 2 if wins else -len(moves) // 2}"
-        )
+        number = (len(moves) + 1) // 2 if wins else -len(moves) // 2
+        return Line(moves, f"mate {number}")
     return Line(moves, f"cp {centipawns(value)}")
 
 
