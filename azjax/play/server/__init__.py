@@ -1,7 +1,6 @@
 """The web server of `azjax serve`.
 
-`app`, `connection` and `running` need the extra `web`; the other modules do
-not.
+`app`, `connection` and `running` need the extra `web`; the other modules do not.
 """
 
 from azjax.play.server.catalog import Catalog, make_catalog

@@ -99,7 +99,15 @@ class SearchWorker:
             return True
         jobs = [self._active[row] for row in rows]
         added = self._queue.take(size - len(jobs))
-        self._set_batch(jobs + added, rows, size)
+        self._active = jobs + added  # they receive the error if this fails
+        if size != self._size and not rows:
+            self._trees = self.search.empty_trees(size)
+        elif size != self._size or rows != list(range(len(rows))):
+            # The trees of the remaining jobs are kept.
+            source = np.full(size, max(self._size, 1), np.int32)
+            source[: len(rows)] = rows
+            self._trees = self.search.rearranged(self._trees, source)
+        self._size = size
         if not self._active:
             return True
         for job in added:
@@ -121,23 +129,6 @@ class SearchWorker:
             job.update(decision, min(self.search.per_slice, left))
             job.is_cancelled |= job.is_done
         return True
-
-    def _set_batch(self, jobs: list[Job], rows: list[int], size: int) -> None:
-        """Sets the jobs of the batch.
-
-        Args:
-            jobs: the remaining jobs, then the added ones.
-            rows: the present rows of the remaining jobs, whose trees are kept.
-            size: size of the new batch.
-        """
-        self._active = jobs  # they receive the error if this fails
-        if size != self._size and not rows:
-            self._trees = self.search.empty_trees(size)
-        elif size != self._size or rows != list(range(len(rows))):
-            source = np.full(size, max(self._size, 1), np.int32)
-            source[: len(rows)] = rows
-            self._trees = self.search.rearranged(self._trees, source)
-        self._size = size
 
     def _next_size(self, num_active: int) -> int:
         """Returns the size of the next batch, at least `num_active`; 0 if its trees
