@@ -202,9 +202,14 @@ def test_ctrl_c_ends_all_engines(play, tmp_path):
         wait_until(lambda: log.exists() and log.read_text().count("genmove") == 2)
         os.kill(os.getpid(), signal.SIGINT)
 
+    # A shell starts background programs without it.
+    previous = signal.signal(signal.SIGINT, signal.default_int_handler)
     threading.Thread(target=interrupt).start()
-    with pytest.raises(KeyboardInterrupt):
-        play("hangs", 10)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            play("hangs", 10)
+    finally:
+        signal.signal(signal.SIGINT, previous)
     assert not any(map(exists, started(log)))
 
 
