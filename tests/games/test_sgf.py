@@ -44,6 +44,21 @@ def test_resignation_is_the_result_and_random_moves_a_comment():
     assert (found.moves, found.opening_moves) == (["a1", "b1"], 1)
 
 
+@pytest.mark.parametrize(
+    ("text", "result", "fault"),
+    [
+        ("B+Resign", 1, "resigned"),
+        ("W+Illegal", -1, "illegal move"),  # as CGOS writes it
+        ("B + 3.5", 1, ""),
+        ("Jigo", 0, ""),
+        ("Void", None, ""),
+    ],
+)
+def test_results_are_read_as_other_programs_write_them(text, result, fault):
+    (found,) = GO.record_format.read(f"(;SZ[5]RE[{text}];B[aa])")
+    assert (found.result, found.fault) == (result, fault)
+
+
 def test_margins_are_those_of_the_final_positions():
     generator, records, results = np.random.default_rng(0), [], []
     for _ in range(8):
