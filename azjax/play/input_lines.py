@@ -4,6 +4,9 @@ import os
 import sys
 from collections.abc import Iterator
 
+CHUNK = 1 << 16  # bytes
+MAX_LINE = 1 << 16  # bytes
+
 
 def drop_typeahead() -> None:
     """Discards unread keys if the standard input is a terminal."""
@@ -18,10 +21,6 @@ def drop_typeahead() -> None:
         import termios  # noqa: PLC0415  # not on Windows
 
         termios.tcflush(sys.stdin.fileno(), termios.TCIFLUSH)
-
-
-CHUNK = 1 << 16  # bytes
-MAX_LINE = 1 << 16  # bytes
 
 
 def read_lines(file_descriptor: int) -> Iterator[bytes]:

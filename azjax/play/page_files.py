@@ -9,6 +9,11 @@ RULES = "games"
 SHARED_RULES = "rows"
 UNSERVED = ("README.md", "SHA256SUMS", "package.json")
 TYPES = {".js": "text/javascript", ".mjs": "text/javascript", ".gz": "application/gzip"}
+_IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+\.js)";\n', re.MULTILINE)
+_EXPORT = re.compile(
+    r"^export ((?:async )?(?:function|class|const) (\w+))", re.MULTILINE
+)
+_UNKNOWN = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
 
 
 def page_files() -> Path:
@@ -36,13 +41,6 @@ def browser_games() -> list[str]:
     """Returns the games with rules in JavaScript, sorted."""
     names = {path.stem for path in (page_files() / RULES).glob("*.js")}
     return sorted(names - {SHARED_RULES})
-
-
-_IMPORT = re.compile(r'^import (\{[^}]*\}) from "\./(\w+\.js)";\n', re.MULTILINE)
-_EXPORT = re.compile(
-    r"^export ((?:async )?(?:function|class|const) (\w+))", re.MULTILINE
-)
-_UNKNOWN = re.compile(r"^(?:import|export)\b.*", re.MULTILINE)
 
 
 def joined(folder: Path, entry: str) -> str:

@@ -9,6 +9,9 @@ import numpy as np
 from azjax.games import Game, State
 from azjax.players import MoveDecision
 
+LEVELS = "▁▂▃▄▅▆▇█"
+SHOWN_MOVES = 8
+
 
 class RankedMove(NamedTuple):
     """A move that a player considered.
@@ -54,10 +57,6 @@ def rank_moves(decision: MoveDecision) -> list[RankedMove]:
         )
         for action in [chosen, *others]
     ]
-
-
-LEVELS = "▁▂▃▄▅▆▇█"
-SHOWN_MOVES = 8
 
 
 def side_names(game: Game) -> tuple[str, str]:

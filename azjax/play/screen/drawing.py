@@ -16,6 +16,11 @@ from azjax.games.rendering.styles import star_lines
 from azjax.play.screen.themes import Piece, Theme, disc, dot
 
 NOTHING = -1
+SIZES = (12, 10, 8, 6, 4, 2)  # of a cell: width in characters, height in pixels
+ACCENT = 0x12A5A0
+LABEL = 0x8A949E
+HINT = 0x0B3B3A
+MARKED_SIGN = 0x1D1D1F
 
 
 class _Letter(NamedTuple):
@@ -101,13 +106,6 @@ def _style(color: int, background: int, is_bold: bool = False) -> Style:
         bgcolor=None if background == NOTHING else f"#{background:06x}",
         bold=is_bold,
     )
-
-
-SIZES = (12, 10, 8, 6, 4, 2)  # of a cell: width in characters, height in pixels
-ACCENT = 0x12A5A0
-LABEL = 0x8A949E
-HINT = 0x0B3B3A
-MARKED_SIGN = 0x1D1D1F
 
 
 @dataclasses.dataclass(frozen=True)

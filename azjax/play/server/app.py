@@ -55,6 +55,7 @@ HEADERS = {
     "Cross-Origin-Resource-Policy": "same-origin",
     "Cache-Control": "no-cache",
 }
+SOCKET = "/socket"
 
 
 class Guard:
@@ -143,9 +144,6 @@ def _digest(token: str) -> str:
 def _is_same(one: str, other: str) -> bool:
     """Compares in constant time."""
     return secrets.compare_digest(one.encode(), other.encode())
-
-
-SOCKET = "/socket"
 
 
 def make_app(

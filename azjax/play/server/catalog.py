@@ -31,6 +31,14 @@ MAX_LETTERS = 2000  # of a player's or a game's name
 MAX_RATING = 100_000  # Elo
 KEPT_TOURNAMENTS = 200  # the newest ones
 PATH_KINDS = ("alphazero", "network", "q_learning")  # loaded from a directory
+CACHED_OFFERS = 1000
+REFRESH_INTERVAL = 2.0  # seconds
+_log = logging.getLogger(__name__)
+# The players of a run and their titles, by the kind of the run.
+_TITLES: Mapping[str | None, Mapping[str, str]] = {
+    None: {"alphazero": "AlphaZero", "network": "AlphaZero's network, no search"},
+    "q_learning": {"q_learning": "Q-learning"},
+}
 
 
 class Tournament(NamedTuple):
@@ -122,19 +130,8 @@ def _text(value: Any) -> str:
     return value
 
 
-CACHED_OFFERS = 1000
-REFRESH_INTERVAL = 2.0  # seconds
-
-_log = logging.getLogger(__name__)
-
 # Order of the players: from the command line, shipped, from runs, others.
 ADDED, SHIPPED, LEARNED, STANDARD = range(4)
-
-# The players of a run and their titles, by the kind of the run.
-_TITLES: Mapping[str | None, Mapping[str, str]] = {
-    None: {"alphazero": "AlphaZero", "network": "AlphaZero's network, no search"},
-    "q_learning": {"q_learning": "Q-learning"},
-}
 
 
 class RunPlayer(NamedTuple):

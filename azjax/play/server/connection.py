@@ -42,6 +42,10 @@ from azjax.play.server.rules import Rules
 from azjax.play.server.search_workers import SearchWorker, SessionWorker
 
 T = TypeVar("T")
+MAX_ACTIONS = 10_000  # of a request before a game has started
+PREPARING = "Loading the player and compiling the rules"
+LOADING = "Loading the newer player"
+CLOSE_SECONDS = 2.0  # for the closing handshake
 
 
 class ThreadPools:
@@ -97,10 +101,6 @@ def _start(
     return asyncio.get_running_loop().run_in_executor(pool, function, *args)
 
 
-MAX_ACTIONS = 10_000  # of a request before a game has started
-PREPARING = "Loading the player and compiling the rules"
-LOADING = "Loading the newer player"
-CLOSE_SECONDS = 2.0  # for the closing handshake
 GOING_AWAY, POLICY_VIOLATION, TRY_AGAIN_LATER = 1001, 1008, 1013  # RFC 6455, 7.4.1
 
 

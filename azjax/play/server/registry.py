@@ -32,6 +32,9 @@ from azjax.play.server.runs import one_line
 from azjax.players.perfect import perfect_player
 from azjax.players.serialization import CONFIG_FILE, WEIGHTS_FILE
 
+NICENESS = 10  # of the thread, on Linux
+POLL_INTERVAL = 0.2  # between two checks for active clients (seconds)
+
 
 class PlayerRegistry:
     """Caches of loaded players, compiled rules and previews; thread-safe.
@@ -192,10 +195,6 @@ def _file_times(directory: Path | None) -> FileTimes:
         with contextlib.suppress(OSError):
             times.append((directory / "player" / name).stat().st_mtime_ns)
     return tuple(times)
-
-
-NICENESS = 10  # of the thread, on Linux
-POLL_INTERVAL = 0.2  # between two checks for active clients (seconds)
 
 
 class Warmer:

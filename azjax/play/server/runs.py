@@ -34,6 +34,38 @@ _FLAGS = (
     | getattr(os, "O_NONBLOCK", 0)
     | getattr(os, "O_BINARY", 0)
 )
+KINDS = (None, Q_LEARNING)
+MAX_LENGTH = 1e12  # of a run (minutes or iterations)
+MAX_CONFIG_BYTES = 2**20
+MAX_PLOT_BYTES = 2**22
+KEPT_CONFIGS = 10_000
+MAX_MESSAGE = 300  # characters of an error message
+_log = logging.getLogger(__name__)
+TAIL = 256 * 1024  # bytes read from the end of the metrics file
+KEPT_RUNS = 1000  # runs whose metrics are cached
+MAX_QUANTITY = 1e15  # larger numbers are not shown
+MAX_NAME = 80  # characters of a name in the metrics
+MAX_RATES = 100  # of an evaluation
+# Label and format of the metrics that are shown.
+COUNTS = {
+    "games": ("Games", "{:,.0f}"),
+    "positions": ("Positions", "{:,.0f}"),
+    "positions_per_second": ("Speed", "{:,.0f} positions/s"),
+    "simulations": ("Simulations a move", "{:,.0f}"),
+    "network_mistakes": ("Mistakes, network alone", "{:.1%}"),
+    "search_mistakes": ("Mistakes, with search", "{:.1%}"),
+}
+LOSSES = {
+    "policy_loss": ("Policy loss", "{:.3f}"),
+    "value_loss": ("Value loss", "{:.3f}"),
+    "loss": ("Loss", "{:.3f}"),
+}
+# Rates by name: the label before the name, and the key of the rate.
+RATES = {
+    SCORES: ("Score against", "score"),
+    "matches": ("Not lost against", "not_lost"),
+}
+KEPT = ("seconds", "iteration", *COUNTS, *LOSSES, *RATES)
 
 
 def open_inside(directory: Path, name: str, most: int | None = None) -> BinaryIO:
@@ -83,16 +115,6 @@ def is_inside(directory: Path, name: str) -> bool:
     except OSError:
         return False
     return True
-
-
-KINDS = (None, Q_LEARNING)
-MAX_LENGTH = 1e12  # of a run (minutes or iterations)
-MAX_CONFIG_BYTES = 2**20
-MAX_PLOT_BYTES = 2**22
-KEPT_CONFIGS = 10_000
-MAX_MESSAGE = 300  # characters of an error message
-
-_log = logging.getLogger(__name__)
 
 
 class RunInfo(NamedTuple):
@@ -197,34 +219,6 @@ def one_line(error: Exception) -> str:
     """Returns an error message as one short line, as it may quote a file."""
     text = " ".join((str(error) or type(error).__name__).split())
     return text if len(text) <= MAX_MESSAGE else f"{text[:MAX_MESSAGE]} ..."
-
-
-TAIL = 256 * 1024  # bytes read from the end of the metrics file
-KEPT_RUNS = 1000  # runs whose metrics are cached
-MAX_QUANTITY = 1e15  # larger numbers are not shown
-MAX_NAME = 80  # characters of a name in the metrics
-MAX_RATES = 100  # of an evaluation
-
-# Label and format of the metrics that are shown.
-COUNTS = {
-    "games": ("Games", "{:,.0f}"),
-    "positions": ("Positions", "{:,.0f}"),
-    "positions_per_second": ("Speed", "{:,.0f} positions/s"),
-    "simulations": ("Simulations a move", "{:,.0f}"),
-    "network_mistakes": ("Mistakes, network alone", "{:.1%}"),
-    "search_mistakes": ("Mistakes, with search", "{:.1%}"),
-}
-LOSSES = {
-    "policy_loss": ("Policy loss", "{:.3f}"),
-    "value_loss": ("Value loss", "{:.3f}"),
-    "loss": ("Loss", "{:.3f}"),
-}
-# Rates by name: the label before the name, and the key of the rate.
-RATES = {
-    SCORES: ("Score against", "score"),
-    "matches": ("Not lost against", "not_lost"),
-}
-KEPT = ("seconds", "iteration", *COUNTS, *LOSSES, *RATES)
 
 
 class LatestMetrics(NamedTuple):

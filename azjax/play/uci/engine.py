@@ -18,6 +18,7 @@ import jax
 import numpy as np
 
 import azjax
+from azjax.checks import printable
 from azjax.games.chess import Chess, State
 from azjax.games.chess.notation import FIFTY_MOVES, FILES, FIRST_POSITION, PIECES
 from azjax.games.core import compiled_mask
@@ -36,6 +37,11 @@ from azjax.players import AlphaZeroPlayer, Player
 from azjax.players.uci_notation import UciOption, read_move, setoption
 
 FEN_FIELDS = 6
+MAX_VARIATIONS = 64
+# Reading it runs all programs that read a position.
+COMPILED_POSITION = f"fen {FIRST_POSITION} moves e2e4"
+NO_MOVE = "bestmove (none)"
+SHOWN = 200  # characters of input quoted in a message
 
 
 class PositionReader:
@@ -132,13 +138,6 @@ def _continued(game: Chess, state: State) -> State:
     )
 
 
-MAX_VARIATIONS = 64
-# Reading it runs all programs that read a position.
-COMPILED_POSITION = f"fen {FIRST_POSITION} moves e2e4"
-NO_MOVE = "bestmove (none)"
-SHOWN = 200  # characters of input quoted in a message
-
-
 class Engine:
     """A player that a front end controls."""
 
@@ -215,7 +214,7 @@ class Engine:
         self._thread.shutdown(wait=False, cancel_futures=True)
         return not wait([self._last], timeout=seconds).not_done
 
-    def _submit(self, work: Callable[[], None]) -> Future[None]:
+    def _submit(self, work: Callable[[], object]) -> Future[None]:
         """Runs work in the background thread, after all earlier work."""
 
         def run() -> None:
@@ -239,7 +238,7 @@ class Engine:
                 self._write(line)
 
     def _note(self, text: str) -> None:
-        self._send(f"info string {' '.join(text.split())[:SHOWN]}")
+        self._send(f"info string {printable(' '.join(text.split()), SHOWN)}")
 
     def _uci(self, words: list[str]) -> None:
         del words
@@ -277,13 +276,14 @@ class Engine:
 
     def _go(self, words: list[str]) -> None:
         self._clock.stop()
-        if self._state is None or self._state.terminated:
-            over = "the position is not set up" if self._state is None else "game over"
-            self._note(over)
-            self._send(NO_MOVE)
+        state = self._state
+        player = 0 if state is None else int(state.current_player)
+        clock = self._clock = Clock(parse_go(words, player))
+        if state is None or state.terminated:
+            self._note("the position is not set up" if state is None else "game over")
+            self._last = self._submit(lambda: (clock.wait(), self._send(NO_MOVE)))
             return
-        state, allowed = self._state, self._allowed(self._state, search_moves(words))
-        clock = self._clock = Clock(parse_go(words, int(state.current_player)))
+        allowed = self._allowed(state, search_moves(words))
         simulations, most = self._simulations, self._num_variations
         moves: list[str] = []  # of the best line so far
 

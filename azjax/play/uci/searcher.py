@@ -25,6 +25,14 @@ from azjax.play.text_output import rank_moves
 from azjax.players import AlphaZeroPlayer, MCTSPlayer, MoveDecision, Player
 from azjax.search import GumbelConfig
 
+NUM_SLICES = 32  # of a search with the player's simulations
+EXPECTED_MOVES = 30  # moves that the rest of the clock must suffice for
+INCREMENT_SHARE = 0.75
+MAX_SHARE = 0.8  # of the clock, for one move
+MIN_SECONDS = 0.01
+_NUMBERS = ("wtime", "btime", "winc", "binc", "movestogo", "depth", "nodes", "movetime")
+_WORDS = {*_NUMBERS, "searchmoves", "ponder", "infinite", "mate"}
+
 
 class Progress(NamedTuple):
     """A search so far.
@@ -101,15 +109,6 @@ def _variation(
         number = (len(moves) + 1) // 2 if wins else -len(moves) // 2
         return Line(moves, f"mate {number}")
     return Line(moves, f"cp {centipawns(value)}")
-
-
-NUM_SLICES = 32  # of a search with the player's simulations
-EXPECTED_MOVES = 30  # moves that the rest of the clock must suffice for
-INCREMENT_SHARE = 0.75
-MAX_SHARE = 0.8  # of the clock, for one move
-MIN_SECONDS = 0.01
-_NUMBERS = ("wtime", "btime", "winc", "binc", "movestogo", "depth", "nodes", "movetime")
-_WORDS = {*_NUMBERS, "searchmoves", "ponder", "infinite", "mate"}
 
 
 class Limits(NamedTuple):

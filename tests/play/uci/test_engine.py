@@ -172,6 +172,9 @@ def test_a_search_of_no_position_has_no_move(simple):
     ]
     mate = "position startpos moves f2f3 e7e5 g2g4 d8h4"
     assert simple.ask(mate, "go") == ["info string game over", "bestmove (none)"]
+    assert simple.ask("go infinite", until="info") == ["info string game over"]
+    assert simple.is_silent()
+    assert simple.ask("stop") == ["bestmove (none)"]
 
 
 @pytest.mark.parametrize(
