@@ -249,7 +249,7 @@ class Checkpoints:
         for path in self._directory.glob("*/metrics/metrics"):
             try:
                 _merit(json.loads(path.read_bytes()))
-            except (ValueError, TypeError, LookupError):
+            except (ValueError, TypeError, LookupError, RecursionError):
                 path.unlink()
 
     def _begin_replacement(self, step: int) -> None:
@@ -396,7 +396,10 @@ def damage(error: BaseException) -> str | None:
     causes = causes_of(error)
     if any(isinstance(cause, MemoryError | OSError) for cause in causes):
         return None
-    contents = (DamageError, json.JSONDecodeError, UnicodeDecodeError)
+    contents = (
+        *(DamageError, json.JSONDecodeError, UnicodeDecodeError),
+        RecursionError,  # JSON of many levels
+    )
     for cause in causes:
         is_damage = isinstance(cause, contents) or any(
             text in str(cause) for text in _DAMAGE_TEXTS

@@ -6,6 +6,7 @@ import os
 import re
 import secrets
 from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
 from typing import Any, TypeGuard
 
 from azjax import games
@@ -74,6 +75,7 @@ def open_run_directory(
         ) from None
     with disk_errors(directory):
         is_run = _is_run(directory)
+        _check_entries(directory)
         if not is_remote(directory):  # an object store would create a bucket
             directory.mkdir(parents=True, exist_ok=True)
         lock = locked(directory)
@@ -146,6 +148,28 @@ def _is_run(directory: Directory) -> bool:
     return False
 
 
+def _check_entries(directory: Directory) -> None:
+    """Checks that training in a directory of any origin changes and reads only what is
+    in it: no link leads to a directory elsewhere, and no pipe or device is a file.
+
+    Raises:
+        ValueError: there is such an entry.
+    """
+    if not isinstance(directory, Path):
+        return
+    own = directory.resolve()
+    for parent, folders, files in os.walk(directory):
+        for path in (Path(parent, name) for name in (*folders, *files)):
+            target = Path(os.path.realpath(path))  # also of a link to itself
+            if target.is_dir() and not target.is_relative_to(own):
+                raise ValueError(
+                    f"{path} is a link to {target}, outside of the run directory, "
+                    "where a run changes nothing: remove it, or move the directory here"
+                )
+            if target.exists() and not (target.is_dir() or target.is_file()):
+                raise ValueError(f"{path} is not a regular file: remove it")
+
+
 def _check_checkpoints(directory: Directory) -> None:
     """Checks that a run with completed iterations has a checkpoint, intact or not.
 
@@ -216,7 +240,7 @@ def _read(path: Directory) -> Any:
     try:
         with open_regular(path, MAX_CONFIG_BYTES) as file:
             return json.loads(file.read(MAX_CONFIG_BYTES))
-    except (json.JSONDecodeError, UnicodeDecodeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is damaged: {error}") from None
 
 

@@ -126,9 +126,10 @@ def test_the_newest_and_the_best_are_kept_also_after_a_restart(tmp_path):
     assert names(tmp_path) == ["2", "7"]
 
 
-def test_damaged_metrics_affect_only_the_rank(tmp_path):
+@pytest.mark.parametrize("content", [bytes(20), b"[" * 100_000])
+def test_damaged_metrics_affect_only_the_rank(tmp_path, content):
     save(tmp_path, [1, 2], {1: 0.1, 2: 0.2})
-    (tmp_path / "1" / "metrics" / "metrics").write_bytes(bytes(20))
+    (tmp_path / "1" / "metrics" / "metrics").write_bytes(content)
     save(tmp_path, [3, 4], {3: 0.3, 4: 0.4})
     assert names(tmp_path) == ["2", "3", "4"]
 
@@ -161,7 +162,14 @@ def change_progress(directory):
     path.write_text(path.read_text().replace('"seconds": 2.1', '"seconds": 9.1'))
 
 
-@pytest.mark.parametrize("damage", [truncate, empty, flip_bit, change_progress])
+def nest_progress(directory):
+    (directory / "progress" / "metadata").write_text("[" * 100_000)
+
+
+@pytest.mark.parametrize(
+    "damage",
+    [truncate, empty, flip_bit, change_progress, nest_progress],
+)
 def test_a_damaged_checkpoint_is_renamed_and_the_previous_one_restored(saved, damage):
     damage(saved / "2")
     (state, progress), reports = restore(saved)

@@ -205,6 +205,7 @@ def test_a_start_that_was_killed_while_writing_can_be_repeated(tmp_path):
         ("thesis.tex", b"words", "is not empty and not a run: give another"),
         ("config.json", b'{"format": 1, "ga', "is damaged.*--run-dir"),
         ("config.json", b"\xff", "is damaged.*--run-dir"),
+        ("config.json", b"9" * 5000, "is damaged: Exceeds.*--run-dir"),
         *(
             ("config.json", json.dumps(content).encode(), r"give another --run-dir$")
             for content in ({"format": VERSION + 1}, {}, [])
@@ -280,11 +281,36 @@ def test_the_metrics_of_a_run_in_progress_are_not_checked(tmp_path):
 def test_metrics_and_settings_are_read_only_from_regular_files(tmp_path):
     opened(config(tmp_path))
     (tmp_path / "metrics.jsonl").symlink_to("/dev/null")
-    with pytest.raises(ValueError, match=r"metrics.jsonl cannot be read: .* is no"):
+    with pytest.raises(ValueError, match=r"metrics.jsonl is not a regular file"):
         opened(config(tmp_path))
     (tmp_path / "metrics.jsonl").unlink()
     begin(config(tmp_path))
     (tmp_path / "config.json").unlink()
     (tmp_path / "config.json").symlink_to("/dev/zero")
-    with pytest.raises(OSError, match="is not a regular file"):
+    with pytest.raises(ValueError, match="is not a regular file"):
         opened(config(tmp_path))
+
+
+@pytest.mark.parametrize(
+    "name", ["games", "player", "checkpoints/1/metrics", "checkpoints/1/pipe"]
+)
+def test_a_run_that_reaches_outside_of_its_directory_is_refused(tmp_path, name):
+    run, other = tmp_path / "run", tmp_path / "other"
+    begin(config(run))
+    other.mkdir()
+    (other / "00000009-00000009-0.parquet").write_text("precious")
+    if name.endswith("pipe"):  # reading would wait for ever
+        os.mkfifo(run / name)
+    else:
+        (run / name).symlink_to(other)
+    with pytest.raises(ValueError, match=f"run/{name} is "):
+        opened(config(run))
+    assert [path.read_text() for path in other.iterdir()] == ["precious"]
+
+
+def test_links_within_a_run_directory_are_allowed(tmp_path):
+    begin(config(tmp_path))
+    (tmp_path / "wandb/run-1").mkdir(parents=True)
+    (tmp_path / "wandb/latest-run").symlink_to("run-1")
+    (tmp_path / "itself").symlink_to("itself")
+    opened(config(tmp_path))
