@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 import jax
 
 from azjax.arena import Poll
+from azjax.checks import check_int, is_number, quoted
 from azjax.remote import Directory
 from azjax.training.distributed import (
     broadcast_from_first_process,
@@ -20,7 +21,7 @@ from azjax.training.distributed import (
 )
 from azjax.training.kept_games import KeptGames
 from azjax.training.lanes import abstract_state
-from azjax.training.metrics import Row, check_finite, with_scores
+from azjax.training.metrics import MAX_NUMBER, Row, as_evaluation, check_finite
 from azjax.training.plan import (
     PLAN_FILE,
     Plan,
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     from azjax.training.checkpoints import Checkpoints
 
 PLAYER = "player"
+COUNTED = ("games", "eligible", "delay", "waiting")  # totals that are numbers
 
 
 class HasIteration(Protocol):
@@ -142,16 +144,29 @@ class Progress:
 
     @classmethod
     def from_values(cls, values: Mapping[str, Any]) -> "Progress":
-        """Returns the progress from the result of `values`."""
+        """Returns the progress from the result of `values`, of any origin.
+
+        Raises:
+            ValueError: no run saves such values.
+        """
         totals = dict(values)
         own = {
-            field.name: totals.pop(field.name)
+            field.name: totals.pop(field.name, None)
             for field in dataclasses.fields(cls)
             if field.name != "totals"
         }
-        for name in ("first", "last"):
-            own[name] = own[name] and with_scores(own[name])
         own["plan"] = plan_from_json(own["plan"])
+        numbers = {name: own[name] for name in ("seconds", "evaluations")}
+        numbers |= {name: totals[name] for name in totals.keys() & set(COUNTED)}
+        for name, value in numbers.items():
+            if not (is_number(value) and 0 <= value <= MAX_NUMBER):
+                raise ValueError(f"{name} is {quoted(value, 40)}")
+        for name in ("first", "last"):
+            if own[name] is None:
+                continue
+            own[name] = as_evaluation(own[name])
+            if own[name] is None:
+                raise ValueError(f"{name} is not an evaluation")
         return cls(**own, totals=totals)
 
     def values(self) -> dict[str, Any]:
@@ -426,7 +441,14 @@ def _begin(
     state, values = restored
     rest = dict(values)
     iteration = rest.pop("iteration")
-    progress = Progress.from_values(rest)
+    try:
+        check_int("iteration", iteration, 0)
+        progress = Progress.from_values(rest)
+    except ValueError as error:
+        raise ValueError(
+            f"the progress of the newest checkpoint in {config.directory} is none of a "
+            f"run: {error}"
+        ) from None
     share, number = progress.plan.share(iteration), config.evaluation.num_evaluations
     is_over = share >= 1 and length == progress.plan.length
     is_over = is_over and not progress.is_evaluation_due(

@@ -150,6 +150,15 @@ def with_scores(row: dict[str, Any]) -> dict[str, Any]:
     return {**rest, SCORES: scores}
 
 
+def as_evaluation(row: object) -> dict[str, Any] | None:
+    """Returns the row of an evaluation, of any origin, with scores by opponent; None
+    if it is none."""
+    if not isinstance(row, dict):
+        return None
+    row = with_scores(row)
+    return row if _is_row({**row, "kind": "evaluation"}) else None
+
+
 def losses(row: Row) -> dict[str, float]:
     """Returns the losses of an iteration by head; empty without updates."""
     return {

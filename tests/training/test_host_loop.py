@@ -1,6 +1,7 @@
 import dataclasses
 import itertools
 import json
+import math
 import os
 import shutil
 import signal
@@ -262,12 +263,13 @@ def test_a_run_continues_with_a_metrics_file_of_any_content(tmp_path):
 
 def test_progress_survives_a_round_trip_with_totals():
     plan = new_plan(("minutes", 2.0)).ending(3, 9)
+    counters = {"seconds": 1.0, "positions": 9, "games": 1, "updates": 1}
     values = {
         "plan": plan.to_json(),
         "seconds": 2.5,
         "evaluations": 1,
-        "first": {"iteration": 0},
-        "last": {"iteration": 3},
+        "first": {"iteration": 0, **counters},
+        "last": {"iteration": 3, **counters},
         "games": 7,
         "waiting": 2,
     }
@@ -275,6 +277,28 @@ def test_progress_survives_a_round_trip_with_totals():
     assert progress.totals == {"games": 7, "waiting": 2}
     assert progress.plan == plan
     assert progress.values() == values
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("plan", None),
+        ("seconds", "1"),
+        ("seconds", math.nan),
+        ("evaluations", None),
+        ("last", {"iteration": "3"}),
+        ("last", {}),
+        ("first", [1]),
+        ("games", 10**400),
+        ("waiting", []),
+    ],
+)
+def test_progress_of_no_run_is_refused(name, value):
+    plan = new_plan(("minutes", 2.0)).to_json()
+    values = {"plan": plan, "seconds": 2.5, "evaluations": 1}
+    Progress.from_values(values)
+    with pytest.raises(ValueError, match=f"{name} is|it is not a {name}"):
+        Progress.from_values(values | {name: value})
 
 
 class Clock:
