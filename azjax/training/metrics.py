@@ -237,8 +237,7 @@ class MetricsFile:
         with self._path.open("r+b") as file:
             if os.fstat(file.fileno()).st_ino != self._inode:
                 raise OSError(f"{self._path} was replaced")
-            file.truncate(self._size)  # drops a partial row after a full disk
-            file.seek(self._size)
+            file.seek(self._size)  # overwrites a partial row after a full disk
             file.write(self.waiting)
         self._size += len(self.waiting)
         self.waiting = b""

@@ -109,9 +109,9 @@ class StoredGames:
     that is free first.
 
     A chunk is a function of the files, the run's seed and the cursor, which a
-    checkpoint stores. So a run that continues reads the files of the begun games and
-    that of the next one, whatever it has read before. Game and file are named by their
-    place in the sources: only the order of later games depends on NumPy's generator.
+    checkpoint stores. A run that continues reads only the files of the begun games and
+    the next file. The cursor stores places in the sources, so only the order of later
+    games depends on NumPy's generator.
 
     A thread reads a file ahead, so that the memory holds two files and the begun games,
     and does not grow with the sources.
