@@ -19,6 +19,7 @@ extensions = [
     "sphinx.ext.autodoc",
     "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
+    "sphinx.ext.viewcode",
     "board_page",
     "docstrings",
     "generated_pages",
@@ -42,7 +43,7 @@ autodoc_typehints_format = "short"
 napoleon_numpy_docstring = False
 python_use_unqualified_type_names = True
 python_maximum_signature_line_length = 200
-toc_object_entries = False
+toc_object_entries_show_parents = "hide"
 
 html_theme = "sphinx_book_theme"
 html_title = "azjax"
@@ -51,12 +52,22 @@ html_css_files = ["site.css"]
 html_copy_source = False
 html_show_sourcelink = False
 html_favicon = "../azjax/play/web/icon.svg"
+html_context = {"default_mode": "auto"}  # else the theme reports an error on each page
 html_theme_options: dict = {
-    "show_toc_level": 2,
+    "show_toc_level": 1,
     "navbar_persistent": [],
     "use_download_button": False,
     "use_fullscreen_button": False,
 }
+
+# On GitHub the pages link the repository from which they are built.
+if repository := os.environ.get("GITHUB_REPOSITORY"):
+    server = os.environ.get("GITHUB_SERVER_URL", "https://github.com")
+    html_theme_options |= {
+        "repository_url": f"{server}/{repository}",
+        "use_repository_button": True,
+        "use_issues_button": True,
+    }
 
 # The published site has a directory for each version and a menu of them; a version that
 # is built for oneself has no menu. See `ext/published_site.py`.
