@@ -20,8 +20,8 @@ from azjax.data.database import Result, opened
 from azjax.data.queries import QUERIES, VIEWS
 from azjax.data.rows import stated_game
 from azjax.remote import as_directory
-from azjax.training import load_config
 from azjax.training.run_directory import CONFIG_FILE
+from azjax.training.saved_config import load_any_config
 
 MAX_ROWS = 200  # of a printed table
 
@@ -62,7 +62,7 @@ def data_command(
     if files:  # imported games
         game = games.make(stated_game(files[0].path))
     else:
-        game = games.make(load_config(directory, programs=True).game)
+        game = games.make(load_any_config(directory).game)
     query = QUERIES[sql].sql if sql in QUERIES else sql
     if query.isidentifier():
         raise ValueError(

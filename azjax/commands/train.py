@@ -29,7 +29,7 @@ from azjax.training import (
 from azjax.training.distributed import exit_if_process_lost, is_first_process
 from azjax.training.presets import PresetName
 from azjax.training.run_directory import has_begun
-from azjax.training.saved_config import config_from_file
+from azjax.training.saved_config import OUTSIDE, config_from_file
 from azjax.training.signals import exit_on_second_signal
 from azjax.training.summary import print_run
 
@@ -134,7 +134,7 @@ def parse_train_config(
         changes["initial_player"] = length.from_run
     if length.run_dir is not None:
         changes["run_dir"] = length.run_dir
-    default = _defaults(length, game, settings, changes, rest)
+    default = _defaults(length, game, settings, changes, args)
     network, search = default.network, default.search
     if length.trunk is not None and TRUNKS.name_of(network.trunk) != length.trunk:
         network = dataclasses.replace(network, trunk=TRUNKS.find(length.trunk)())
@@ -155,10 +155,15 @@ def parse_train_config(
     return config
 
 
-def is_given(option: str, args: Sequence[str]) -> bool:
-    """Returns whether the command line has an option, which then replaces a setting of
-    a file."""
-    return any(arg.partition("=")[0] == option for arg in args)
+def given_outside(args: Sequence[str]) -> list[str]:
+    """Returns the names of the settings in `OUTSIDE` that the command line has, which
+    then replace those of a file."""
+    given = {arg.partition("=")[0].replace("_", "-") for arg in args}
+    return [
+        name
+        for name, option in OUTSIDE.items()
+        if given & {option, f"--{name.replace('_', '-')}"}
+    ]
 
 
 def _description(game: str, purpose: str) -> str:
@@ -191,7 +196,7 @@ def _defaults(
     game: str,
     settings: Callable[..., TrainConfig] | None,
     changes: dict[str, Any],
-    rest: Sequence[str],
+    args: Sequence[str],
 ) -> TrainConfig:
     """Returns the settings of the run to continue or to reproduce, of a file, or a
     preset."""
@@ -200,14 +205,16 @@ def _defaults(
     given += ["--preset"] if length.preset != "auto" else []
     if len(given) > 1:
         raise ValueError(f"give one of {' and '.join(given)}: each selects settings")
-    programs = is_given("--evaluation.opponents", rest)
+    allowed = given_outside(args)
     if length.preset != "auto":
         return preset(length.preset, game, **changes)
     if length.plan is not None:
-        settings = functools.partial(repeated_config, length.plan, programs=programs)
+        settings = functools.partial(
+            repeated_config, length.plan, report=note, allowed=allowed
+        )
     if length.config is not None:
         settings = functools.partial(
-            config_from_file, length.config, report=note, programs=programs
+            config_from_file, length.config, report=note, allowed=allowed
         )
     settings = settings or functools.partial(preset, "auto", game)
     new = settings(**changes)
@@ -216,11 +223,7 @@ def _defaults(
         raise ValueError(f"the run in {source} is of {new.game}, not of {game}")
     if length.config is not None or not has_begun(new.directory):
         return new
-    old = load_config(new.directory, programs=programs)
-    if old.report.sinks and not is_given("--report.sinks", rest):
-        services = " ".join(old.report.sinks)
-        note(f"metrics go to {services} only with --report.sinks {services}")
-        old = dataclasses.replace(old, report=new.report)
+    old = load_config(new.directory, report=note, allowed=allowed)
     if old.game != new.game:
         return new  # rejected by `train`
     return dataclasses.replace(old, plan=length.plan, **changes)

@@ -7,9 +7,9 @@ from typing import Any
 import tyro
 from rich.console import Console
 
-from azjax.commands.common import STOPPED
+from azjax.commands.common import STOPPED, note
 from azjax.commands.parsing import parse, split_game
-from azjax.commands.train import is_given
+from azjax.commands.train import given_outside
 from azjax.training.q_config import QConfig
 from azjax.training.q_learning import train_q
 from azjax.training.run_directory import has_begun
@@ -74,13 +74,12 @@ def parse_q_config(game: str, args: Sequence[str], *, prog: str) -> QConfig:
     given, rest = parse(
         _Given, args, prog=prog, return_unknown_args=True, add_help=False
     )
-    programs = is_given("--evaluation.opponents", rest)
     changes: dict[str, Any] = {}
     if given.minutes is not None or given.iterations is not None:
         changes |= {"minutes": given.minutes, "iterations": given.iterations}
     default = QConfig(game, run_dir=given.run_dir, **changes)
     if has_begun(default.directory):
-        old = load_q_config(default.directory, programs=programs)
+        old = load_q_config(default.directory, report=note, allowed=given_outside(rest))
         if old.game == default.game:  # else `train_q` rejects it
             default = dataclasses.replace(old, run_dir=given.run_dir, **changes)
     config = parse(

@@ -58,14 +58,12 @@ class PlayerKind(NamedTuple):
     settings: the allowed settings; None: the player checks them.
     is_verbatim: whether the whole text after the colon is the argument, question marks
         included.
-    starts_program: whether the argument is a command.
     """
 
     form: str
     build: Callable[[PlayerSpec, Game | None], AnyPlayer]
     settings: tuple[str, ...] | None = ()
     is_verbatim: bool = False
-    starts_program: bool = False
 
 
 def load(spec: str, game: Game | None = None, parts: Parts | None = None) -> AnyPlayer:
@@ -239,16 +237,18 @@ PLAYER_KINDS = {
         "gtp:COMMAND",
         lambda spec, game: GtpPlayer(spec.argument),  # sessions check the game
         is_verbatim=True,
-        starts_program=True,
     ),
-    "uci": PlayerKind("uci:COMMAND", _uci, settings=None, starts_program=True),
+    "uci": PlayerKind("uci:COMMAND", _uci, settings=None),
 }
 
 
-def starts_program(spec: str) -> bool:
-    """Returns whether a player string holds a command that its player starts."""
-    kind = PLAYER_KINDS.get(spec.partition("?")[0].partition(":")[0])
-    return kind is not None and kind.starts_program
+def reaches_outside(spec: str) -> bool:
+    """Returns whether a player starts a program, or is read from a directory or a URL:
+    files, which may come from anywhere, do not name such players."""
+    head, _, argument = spec.partition("?")[0].partition(":")
+    kind = PLAYER_KINDS.get(head)
+    place = "" if kind is None else kind.form.partition(":")[2]
+    return place == "COMMAND" or (place == "RUN" and argument != PRETRAINED)
 
 
 def load_run(

@@ -11,7 +11,7 @@ from azjax.program import program_for
 from azjax.remote import Directory
 from azjax.training.config import TrainConfig
 from azjax.training.metrics import METRICS_FILE, read_metrics
-from azjax.training.saved_config import load_config
+from azjax.training.saved_config import OUTSIDE, load_config
 from azjax.training.summary import result_texts
 
 CARD_FILE = "card.md"
@@ -33,7 +33,7 @@ def model_card(directory: Directory, *, hardware: str = "") -> str:
         ValueError: there is no run, or it has no evaluation.
         OSError: its metrics cannot be read.
     """
-    config = load_config(directory, programs=True)
+    config = load_config(directory, allowed=OUTSIDE)
     rows = read_metrics(directory / METRICS_FILE)
     evaluations = [row for row in rows if row["kind"] == "evaluation"]
     if not evaluations:

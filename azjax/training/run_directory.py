@@ -34,6 +34,7 @@ from azjax.training.run_config import RunConfig
 
 CONFIG_FILE = "config.json"
 CHECKPOINTS = "checkpoints"
+UNFINISHED = ".orbax-checkpoint-tmp"  # in the names of checkpoints being written
 _PARTIAL_FILE = f".{CONFIG_FILE}"
 _SET_BY_LENGTH = ("self_play.", "replay.", "evaluation.")  # by presets
 _MAX_FIRST_BYTES = 2**20  # of the metrics, more than their first rows need
@@ -379,10 +380,12 @@ def _comparable(
 
 def has_begun(directory: Directory) -> bool:
     """Returns whether a checkpoint exists, intact or not; until then the configuration
-    may change."""
+    may change, and a run that was killed begins with its initial weights."""
     checkpoints = directory / CHECKPOINTS
     with store_errors(checkpoints):
-        return checkpoints.is_dir() and any(checkpoints.iterdir())
+        return checkpoints.is_dir() and any(
+            UNFINISHED not in path.name for path in checkpoints.iterdir()
+        )
 
 
 def _as_json(

@@ -4,58 +4,78 @@ import contextlib
 import dataclasses
 import json
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
+from azjax.checks import quoted
 from azjax.config_registry import record_from_json
-from azjax.players.registry import starts_program
+from azjax.players.registry import reaches_outside
 from azjax.players.serialization import Q_LEARNING
 from azjax.remote import Directory, as_directory, store_errors
 from azjax.training.config import TrainConfig
 from azjax.training.plan import plan_to_follow, read_plan
 from azjax.training.q_config import QConfig
 from azjax.training.run_config import ReportConfig
-from azjax.training.run_directory import CONFIG_FILE, read_config
+from azjax.training.run_directory import CONFIG_FILE, has_begun, read_config
 
 # Entries of the file that are not settings of a continued run.
 _NOT_SETTINGS = ("format", "kind", "optimizer", "hooks", "plan", "run")
-# Settings that reach outside a run's directory, which a file of settings cannot decide.
-_OUTSIDE = ("run_dir", "initial_player", "learn_from", "stored_fraction", "report")
+# The settings that reach outside of a run's directory, with the options that give them.
+# A file decides none of them, for it may come from anywhere.
+OUTSIDE = {
+    "initial_player": "--from",
+    "learn_from": "--learn-from",
+    "opponent": "--opponent",
+    "evaluation.opponents": "--evaluation.opponents",
+    "report.sinks": "--report.sinks",
+}
 C = TypeVar("C", TrainConfig, QConfig)
 
 
 def load_config(
-    directory: str | os.PathLike[str], *, programs: bool = False
+    directory: str | os.PathLike[str],
+    *,
+    allowed: Collection[str] = (),
+    report: Callable[[str], None] = print,
 ) -> TrainConfig:
     """Returns the settings with which a run of AlphaZero continues.
 
     Args:
         directory: the run directory, of any origin; it may have been moved.
-        programs: whether the opponents may be programs, such as `gtp:COMMAND`, which
-            training starts; only for a run of your own.
+        allowed: names in `OUTSIDE` of the settings that the file may decide: players
+            that are programs or are loaded from elsewhere, games and weights to learn
+            from, services that get the metrics; only for a run of your own.
+        report: called with a line about the services, if the file names any and they
+            are not allowed; a run continues without them.
 
     Raises:
-        ValueError: there is no run, it cannot be read, its settings are invalid, or an
-            opponent is a program.
+        ValueError: there is no run, it cannot be read, its settings are invalid, or
+            they reach outside of the run and are not allowed.
     """
-    return _load(TrainConfig, None, as_directory(directory), programs=programs)
+    directory = as_directory(directory)
+    return _continued(_load(TrainConfig, None, directory), directory, allowed, report)
 
 
 def load_q_config(
-    directory: str | os.PathLike[str], *, programs: bool = False
+    directory: str | os.PathLike[str],
+    *,
+    allowed: Collection[str] = (),
+    report: Callable[[str], None] = print,
 ) -> QConfig:
     """Returns the settings with which a run of Q-learning continues; see
     `load_config`."""
-    return _load(QConfig, Q_LEARNING, as_directory(directory), programs=programs)
+    directory = as_directory(directory)
+    config = _load(QConfig, Q_LEARNING, directory)
+    return _continued(config, directory, allowed, report)
 
 
 def load_any_config(directory: str | os.PathLike[str]) -> TrainConfig | QConfig:
-    """Returns the settings of a run of either algorithm, to be read; see
-    `load_config`."""
+    """Returns the settings of a run of either algorithm, to be read; to train with
+    them, see `load_config`."""
     directory = as_directory(directory)
     if _content(directory).get("kind") == Q_LEARNING:
-        return _load(QConfig, Q_LEARNING, directory, programs=True)
-    return _load(TrainConfig, None, directory, programs=True)
+        return _load(QConfig, Q_LEARNING, directory)
+    return _load(TrainConfig, None, directory)
 
 
 def _content(directory: Directory) -> dict[str, Any]:
@@ -66,9 +86,7 @@ def _content(directory: Directory) -> dict[str, Any]:
         raise ValueError(f"no run in {directory}: {problem}") from None
 
 
-def _load(
-    config_class: type[C], kind: str | None, directory: Directory, *, programs: bool
-) -> C:
+def _load(config_class: type[C], kind: str | None, directory: Directory) -> C:
     content = _content(directory)
     if content.get("kind") != kind:
         raise ValueError(
@@ -80,28 +98,55 @@ def _load(
         unit, number = read_plan(directory).length
         values |= {"minutes": None, "iterations": None, unit: number}
     try:
-        config = record_from_json(config_class, values | {"run_dir": str(directory)})
+        return record_from_json(config_class, values | {"run_dir": str(directory)})
     except ValueError as error:
         raise ValueError(f"invalid settings in {directory}: {error}") from None
-    _check_programs(config, directory, programs=programs)
-    return config
 
 
-def _check_programs(
-    config: TrainConfig | QConfig, source: Directory, *, programs: bool
+def _continued(
+    config: C,
+    directory: Directory,
+    allowed: Collection[str],
+    report: Callable[[str], None],
+) -> C:
+    loads_weights = "initial_player" in allowed or not has_begun(directory)
+    if isinstance(config, TrainConfig) and not loads_weights:
+        config = dataclasses.replace(config, initial_player=None)
+    _check_outside(config, directory, allowed)
+    return _without_sinks(config, allowed, report)
+
+
+def _check_outside(
+    config: TrainConfig | QConfig, source: Directory, allowed: Collection[str]
 ) -> None:
-    """Refuses opponents that start programs, unless these are allowed: a file may come
-    from anywhere."""
-    is_q = isinstance(config, QConfig)
-    opponents = config.opponents if is_q else config.evaluation.opponents
-    started = [spec for spec in opponents if starts_program(spec)]
-    if started and not programs:
-        raise ValueError(
-            f"the settings in {source} would start programs as opponents: "
-            f"{', '.join(map(repr, started))}; settings in a file start none: give the "
-            "opponents again with --evaluation.opponents, or in Python load the "
-            "settings with programs=True"
-        )
+    """Checks that the settings of a file which reach outside of the run are allowed;
+    all but `report.sinks`, which `_without_sinks` removes."""
+    found: dict[str, Any]
+    if isinstance(config, QConfig):
+        found = {"opponent": list(filter(reaches_outside, [config.opponent]))}
+        opponents = config.opponents
+    else:
+        found = {"initial_player": config.initial_player}
+        found |= {"learn_from": list(config.learn_from)}
+        opponents = config.evaluation.opponents
+    found["evaluation.opponents"] = list(filter(reaches_outside, opponents))
+    for name, value in found.items():
+        if value and name not in allowed:
+            raise ValueError(
+                f"{name} in the settings of {source} reaches outside of the run, which "
+                f"a file does not decide: {quoted(value, 200)}; give {OUTSIDE[name]} "
+                f"again, or in Python load the settings with allowed=[{name!r}]"
+            )
+
+
+def _without_sinks(
+    config: C, allowed: Collection[str], report: Callable[[str], None]
+) -> C:
+    if not config.report.sinks or "report.sinks" in allowed:
+        return config
+    services = " ".join(config.report.sinks)
+    report(f"metrics go to {services} only with --report.sinks {services}")
+    return dataclasses.replace(config, report=ReportConfig())
 
 
 def _settings(content: dict[str, Any]) -> dict[str, Any]:
@@ -112,23 +157,23 @@ def config_from_file(
     path: str | os.PathLike[str],
     *,
     report: Callable[[str], None] = print,
-    programs: bool = False,
+    allowed: Collection[str] = (),
     **changes: Any,
 ) -> TrainConfig:
     """Returns the settings in a `config.json` as those of a new run of AlphaZero.
 
     The file does not decide where the run is, what it reads, and where its metrics are
-    sent: these settings are the defaults, unless `changes` has them.
+    sent: these settings are the defaults, unless `allowed` or `changes` has them.
 
     Args:
         path: the file, or the directory of the run that has it; of any origin.
         report: called with a line about the settings that are not taken from the file.
-        programs: as of `load_config`.
+        allowed: as of `load_config`.
         **changes: other fields of `TrainConfig`, usually `run_dir`.
 
     Raises:
-        ValueError: there is no such file, it cannot be read, or its settings are
-            invalid or of another algorithm.
+        ValueError: there is no such file, it cannot be read, its settings are invalid
+            or of another algorithm, or opponents reach outside and are not allowed.
     """
     file = as_directory(path)
     with store_errors(file):
@@ -139,13 +184,18 @@ def config_from_file(
         raise ValueError(f"no settings in {file}: {error.strerror or error}") from None
     if content.get("kind") is not None:
         raise ValueError(f"the settings in {file} are of another algorithm")
+    allowed = _with_changed(allowed, changes)
+    names = ["run_dir"]
+    names += ["initial_player"] if "initial_player" not in allowed else []
+    names += ["learn_from", "stored_fraction"] if "learn_from" not in allowed else []
+    names += ["report"] if "report.sinks" not in allowed else []
     try:
         values = _settings(content)
-        outside = {name: values.pop(name, None) for name in _OUTSIDE}
+        outside = {name: values.pop(name, None) for name in names}
         config = record_from_json(TrainConfig, values)
     except ValueError as error:
         raise ValueError(f"invalid settings in {file}: {error}") from None
-    _check_programs(config, file, programs=programs)
+    _check_outside(config, file, allowed)
     defaults = dataclasses.asdict(config)
     left_out = [
         name
@@ -158,25 +208,40 @@ def config_from_file(
 
 
 def repeated_config(
-    directory: str | os.PathLike[str], *, programs: bool = False, **changes: Any
+    directory: str | os.PathLike[str],
+    *,
+    report: Callable[[str], None] = print,
+    allowed: Collection[str] = (),
+    **changes: Any,
 ) -> TrainConfig:
     """Returns the settings that reproduce a run, iteration by iteration.
 
     Args:
         directory: of the run whose settings and plan are used.
-        programs: as of `load_config`.
+        report: as of `load_config`.
+        allowed: as of `load_config`; settings in `changes` are allowed too.
         **changes: other fields of `TrainConfig`, usually `run_dir`.
 
     Raises:
-        ValueError: there is no run, or no plan to follow, or its length is changed.
+        ValueError: there is no run, or no plan to follow, or its length is changed, or
+            its settings reach outside of it and are not allowed.
     """
     if any(changes.get(name) is not None for name in ("minutes", "iterations")):
         raise ValueError(
             f"a run that follows the plan of {directory} has the length of that plan: "
             "change the length when it continues, without the plan"
         )
-    _, end = plan_to_follow(as_directory(directory))
+    source, allowed = as_directory(directory), _with_changed(allowed, changes)
+    _, end = plan_to_follow(source)
+    config = _load(TrainConfig, None, source)
+    _check_outside(config, source, allowed)
+    config = _without_sinks(config, allowed, report)
     length = {"minutes": None, "iterations": end, "plan": str(directory)}
-    changes = {"run_dir": None, "report": ReportConfig(), **changes, **length}
-    config = load_config(directory, programs=programs)
-    return dataclasses.replace(config, **changes)
+    return dataclasses.replace(config, **{"run_dir": None, **changes, **length})
+
+
+def _with_changed(allowed: Collection[str], changes: Collection[str]) -> set[str]:
+    """Returns the names in `OUTSIDE` that are allowed, or given by changes."""
+    return {
+        name for name in OUTSIDE if name in allowed or name.partition(".")[0] in changes
+    }

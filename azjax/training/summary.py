@@ -19,7 +19,7 @@ from azjax.training.loop import named_players
 from azjax.training.metrics import SCORES, Row, graded, opponents
 from azjax.training.plots import PLAYERS, PLOT_FILE
 from azjax.training.reporting import duration
-from azjax.training.saved_config import load_config
+from azjax.training.saved_config import OUTSIDE, load_config
 
 SIMULATIONS = 200
 SUMMARY_MOVES = 10  # of the initial position
@@ -36,7 +36,7 @@ def print_run(console: Console, run: Run[TrainedPlayer]) -> None:
         "Measure it": f"evaluate {directory}{parts}",
     }
     players = named_players(run.player, SIMULATIONS)
-    has_played = load_config(run.directory, programs=True).played_slots > 0
+    has_played = load_config(run.directory, allowed=OUTSIDE).played_slots > 0
     method = "by self-play" if has_played else "from stored games"
     _print_result(console, run, players, commands, method)
 

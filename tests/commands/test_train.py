@@ -60,6 +60,22 @@ def test_a_run_continues_with_its_own_settings(run):
     assert parsed("--run-dir", run.run_dir, "--minutes", "5") == longer
 
 
+def test_options_that_reach_outside_are_given_again_to_continue_a_run(run, tmp_path):
+    games = ("--learn-from", "elsewhere", "--stored-fraction", "0.5")
+    options = ("--from", "pretrained", "--evaluation.opponents", "gtp:engine")
+    args = ("--run-dir", str(tmp_path / "b"), "--minutes", "2", *games, *options)
+    begun = parsed(*args)
+    with open_run_directory(begun) as directory:
+        (directory / "checkpoints" / "1").mkdir(parents=True)
+    assert parsed(*args) == begun
+    with pytest.raises(ValueError, match="give --learn-from again"):
+        parsed(*args[:2], *options)
+    with pytest.raises(ValueError, match=r"give --evaluation\.opponents again"):
+        parsed(*args[:2], *games)
+    config = parsed(*args[:2], "--learn_from=elsewhere", *options[2:])
+    assert config == dataclasses.replace(begun, initial_player=None)
+
+
 def test_a_given_preset_is_used(run):
     config = parsed("--run-dir", run.run_dir, "--preset", "cpu", "--minutes", "5")
     assert config == preset("cpu", "tic_tac_toe", minutes=5, run_dir=run.run_dir)

@@ -65,7 +65,8 @@ def test_a_run_continues_with_the_same_configuration_also_in_another_place(tmp_p
 
 def test_before_the_first_checkpoint_another_configuration_replaces_it(tmp_path):
     opened(config(tmp_path))
-    (tmp_path / "checkpoints").mkdir()
+    # The process was killed in its first save.
+    (tmp_path / "checkpoints" / "0.orbax-checkpoint-tmp").mkdir(parents=True)
     opened(config(tmp_path, seed=4))
     assert read_config(tmp_path / CONFIG_FILE)["seed"] == 4
 

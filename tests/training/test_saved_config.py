@@ -7,7 +7,6 @@ import pytest
 
 from azjax.networks import QNetworkConfig
 from azjax.training import (
-    EvaluationConfig,
     TrainConfig,
     load_config,
     preset,
@@ -131,38 +130,77 @@ def test_a_file_without_settings_is_named(tmp_path, text, message):
         config_from_file(path)
 
 
-PROGRAM = "gtp:sh -c 'touch started'"
+PROGRAM, URL = "gtp:sh -c 'touch started'", "alphazero:hf://someone/else"
 
 
-def test_a_file_starts_no_programs_and_decides_nothing_outside_its_run(tmp_path):
-    evaluation = EvaluationConfig(opponents=(PROGRAM,))
-    settings = preset("cpu", "tic_tac_toe", minutes=2, run_dir=str(tmp_path / "run"))
-    settings = dataclasses.replace(
-        settings,
-        evaluation=evaluation,
-        initial_player="pretrained",
-        learn_from=("elsewhere",),
-        report=ReportConfig(sinks=("wandb",)),
-    )
-    with open_run_directory(settings) as directory:
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("learn_from", {"learn_from": ["elsewhere"], "stored_fraction": 0.5}),
+        ("initial_player", {"initial_player": "hf://someone/else"}),
+        ("evaluation.opponents", {"evaluation": {"opponents": ["random", PROGRAM]}}),
+        ("evaluation.opponents", {"evaluation": {"opponents": [URL]}}),
+        ("evaluation.opponents", {"evaluation": {"opponents": ["gtp:pretrained"]}}),
+    ],
+)
+def test_a_file_decides_nothing_outside_its_run(tmp_path, name, values):
+    config = preset("cpu", "tic_tac_toe", minutes=2, run_dir=str(tmp_path))
+    with open_run_directory(config) as directory:
         write_plan(directory, new_plan(("iterations", 4)))
-    for load in (load_config, config_from_file, repeated_config):
-        with pytest.raises(ValueError, match="would start programs as opponents"):
+    path = directory / "config.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | values))
+    for load in (load_config, repeated_config):
+        with pytest.raises(ValueError, match=f"{name} in .* reaches outside of the"):
             load(directory)
-    assert load_config(directory, programs=True).evaluation == evaluation
-    assert repeated_config(directory, programs=True).report == ReportConfig()
+    own = load_config(directory, allowed=[name])
+    assert own != config
+    again = repeated_config(directory, allowed=[name], run_dir=str(tmp_path))
+    assert dataclasses.replace(again, plan=None) == own
+    new = config_from_file(directory, allowed=[name], run_dir=str(tmp_path))
+    assert dataclasses.replace(new, minutes=None, iterations=4) == own
+
+
+def test_a_file_sends_no_metrics_and_a_new_run_reads_nothing(tmp_path):
+    settings = preset("cpu", "tic_tac_toe", minutes=2, run_dir=str(tmp_path))
+    sent = dataclasses.replace(settings, report=ReportConfig(sinks=("wandb",)))
+    with open_run_directory(sent) as directory:
+        write_plan(directory, new_plan(("minutes", 2.0)).ending(3, 40))
     lines = []
-    found = config_from_file(directory, report=lines.append, programs=True)
-    assert (found.run_dir, found.initial_player) == (None, None)
-    assert (found.learn_from, found.report) == ((), ReportConfig())
+    assert load_config(directory, report=lines.append) == settings
+    assert repeated_config(directory, report=lines.append).report == ReportConfig()
+    assert lines == ["metrics go to wandb only with --report.sinks wandb"] * 2
+    assert load_config(directory, allowed=["report.sinks"]) == sent
+    path = directory / "config.json"
+    outside = {"initial_player": "pretrained", "learn_from": ["a"]}
+    path.write_text(json.dumps(json.loads(path.read_text()) | outside))
+    lines.clear()
+    new = config_from_file(directory, report=lines.append, run_dir=str(tmp_path))
+    assert new == settings
     (line,) = lines
     assert "only from options: initial_player, learn_from, report" in line
 
 
-def test_a_file_of_q_learning_starts_no_programs(tmp_path):
-    evaluation = QEvaluationConfig(opponents=(PROGRAM,))
-    config = QConfig("tic_tac_toe", run_dir=str(tmp_path), evaluation=evaluation)
+def test_the_initial_player_is_not_needed_any_more_in_a_run_that_has_begun(tmp_path):
+    config = preset("cpu", "tic_tac_toe", minutes=2, run_dir=str(tmp_path))
+    with open_run_directory(dataclasses.replace(config, initial_player="pretrained")):
+        (tmp_path / "checkpoints" / "1").mkdir(parents=True)
+    assert load_config(tmp_path) == config
+
+
+@pytest.mark.parametrize(
+    ("name", "values"),
+    [
+        ("opponent", {"opponent": URL}),
+        (
+            "evaluation.opponents",
+            {"evaluation": QEvaluationConfig(opponents=(PROGRAM,))},
+        ),
+    ],
+)
+def test_a_file_of_q_learning_starts_and_loads_no_players(tmp_path, name, values):
+    config = QConfig("tic_tac_toe", run_dir=str(tmp_path), **values)
     with open_run_directory(config) as directory:
         pass
-    with pytest.raises(ValueError, match="would start programs as opponents"):
+    with pytest.raises(ValueError, match=f"{name} in .* reaches outside of the run"):
         load_q_config(directory)
+    assert load_q_config(directory, allowed=[name]).opponents == config.opponents
