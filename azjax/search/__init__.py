@@ -1,14 +1,29 @@
 """Batched tree search over any model of a game.
 
-`gumbel_muzero_policy` and `muzero_policy` have mctx's signatures and results: a script
-that calls mctx's only changes the import. `gumbel_policy` and `alphazero_policy` have
-the settings of `GumbelConfig` and `AlphaZeroConfig`, some of which mctx does not have;
-training and players call `SearchConfig.policy`. `uct_policy` needs no network. All
-policies call `search`.
+It has the names of mctx, except those of Stochastic MuZero: a script changes only its
+import, to `import azjax.search as mctx`. `gumbel_muzero_policy`, `muzero_policy` and
+`search` have mctx's signatures and results; the other names are mctx's own objects.
+`gumbel_policy` and `alphazero_policy` have the settings of `GumbelConfig` and
+`AlphaZeroConfig`, some of which mctx does not have; training and players call
+`SearchConfig.policy`. `uct_policy` needs no network. All policies call `search`.
 
 Shapes: `B` games, `A` actions, `N` nodes of a tree, `M = B * N` nodes of all trees, `P`
 parts of a batch with keys of their own, `R` gathered nodes.
 """
+
+from mctx import (
+    InteriorActionSelectionFn,
+    LoopFn,
+    RecurrentFn,
+    RecurrentState,
+    RootActionSelectionFn,
+    gumbel_muzero_interior_action_selection,
+    gumbel_muzero_root_action_selection,
+    muzero_action_selection,
+    qtransform_by_min_max,
+    qtransform_by_parent_and_siblings,
+    qtransform_completed_by_mix_value,
+)
 
 from azjax.search.alphazero import AlphaZeroConfig, alphazero_policy
 from azjax.search.config import (
@@ -24,7 +39,13 @@ from azjax.search.muzero import gumbel_muzero_policy, muzero_policy
 from azjax.search.roots import improved_value
 from azjax.search.subtree import empty_tree, find, init_trees, subtree
 from azjax.search.tree_search import SearchSlice, search
-from azjax.search.types import Tree
+from azjax.search.types import (
+    GumbelMuZeroExtraData,
+    PolicyOutput,
+    RecurrentFnOutput,
+    RootFnOutput,
+    Tree,
+)
 from azjax.search.uct import uct_policy
 
 __all__ = [
@@ -32,18 +53,33 @@ __all__ = [
     "SEARCHES",
     "AlphaZeroConfig",
     "GumbelConfig",
+    "GumbelMuZeroExtraData",
+    "InteriorActionSelectionFn",
+    "LoopFn",
+    "PolicyOutput",
     "ProvenTree",
+    "RecurrentFn",
+    "RecurrentFnOutput",
+    "RecurrentState",
+    "RootActionSelectionFn",
+    "RootFnOutput",
     "SearchConfig",
     "SearchSlice",
     "Tree",
     "alphazero_policy",
     "empty_tree",
     "find",
+    "gumbel_muzero_interior_action_selection",
     "gumbel_muzero_policy",
+    "gumbel_muzero_root_action_selection",
     "gumbel_policy",
     "improved_value",
     "init_trees",
+    "muzero_action_selection",
     "muzero_policy",
+    "qtransform_by_min_max",
+    "qtransform_by_parent_and_siblings",
+    "qtransform_completed_by_mix_value",
     "register_search",
     "search",
     "search_bytes",

@@ -191,7 +191,9 @@ def search_by_gumbel(
         ),
         num_simulations=num_simulations,
         invalid_actions=invalid_actions,
-        extra_data=GumbelRoot(gumbel, kept_visits, num_simulations=total),
+        extra_data=GumbelRoot(
+            root_gumbel=gumbel, kept_visits=kept_visits, num_simulations=total
+        ),
         caches_selection=True,
         tree=tree,
         search_slice=search_slice,

@@ -11,8 +11,16 @@ import jax
 import jax.numpy as jnp
 
 
+def typed_key(rng_key: jax.Array) -> jax.Array:
+    """Returns a key, or `[P]`, of `jax.random.PRNGKey` as one of `jax.random.key`."""
+    if jnp.issubdtype(rng_key.dtype, jax.dtypes.prng_key):
+        return rng_key
+    return jax.random.wrap_key_data(rng_key)
+
+
 def split_keys(rng_key: jax.Array, count: int) -> jax.Array:
     """Returns `count` keys, or `[count, P]` of `[P]` keys, which are consumed."""
+    rng_key = typed_key(rng_key)
     if rng_key.ndim == 0:
         return jax.random.split(rng_key, count)
     keys = jax.vmap(lambda key: jax.random.split(key, count))(rng_key)

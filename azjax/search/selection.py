@@ -6,12 +6,12 @@ statistics only: ties go to the action with the lowest number.
 
 from typing import Any
 
+import chex
 import jax
 import jax.numpy as jnp
-from flax import struct
 
 from azjax.search.nodes import is_legal
-from azjax.search.types import Tree
+from azjax.search.types import GumbelMuZeroExtraData, Tree
 
 
 def exploration_rate(visits: jax.Array, c_init: float, c_base: float) -> jax.Array:
@@ -129,17 +129,15 @@ def pruned_visits(
     return jnp.where(jnp.arange(visits.size) == best, visits, pruned)
 
 
-@struct.dataclass
-class GumbelRoot:
-    """Extra data of the selection at a Gumbel root.
+@chex.dataclass(frozen=True)
+class GumbelRoot(GumbelMuZeroExtraData):
+    """Extra data of the selection at a Gumbel root, with the noise `root_gumbel`.
 
-    root_gumbel: `[B, A]` float32; the noise.
     kept_visits: `[B, A]` int32; visits of the starting tree, which sequential halving
         does not count.
     num_simulations: `[B]` int32; of the whole search.
     """
 
-    root_gumbel: jax.Array
     kept_visits: jax.Array
     num_simulations: jax.Array
 

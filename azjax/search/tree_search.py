@@ -21,6 +21,7 @@ import numpy as np
 
 from azjax.checks import check_int
 from azjax.search.conversion import from_tree, to_tree
+from azjax.search.keys import typed_key
 from azjax.search.nodes import Nodes, empty_nodes, set_roots
 from azjax.search.paths import empty_paths
 from azjax.search.simulation import Simulator
@@ -128,7 +129,8 @@ def search(
     if tree is not None:
         nodes = simulator.select_everywhere(nodes)
     paths = empty_paths(base, longest)
-    _, nodes, _ = loop_fn(0, num_steps, simulator.simulate, (rng_key, nodes, paths))
+    carry = (typed_key(rng_key), nodes, paths)
+    _, nodes, _ = loop_fn(0, num_steps, simulator.simulate, carry)
     return to_tree(nodes, num_nodes, invalid_actions, extra_data)
 
 

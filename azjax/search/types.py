@@ -3,8 +3,20 @@
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    PolicyOutput = RecurrentFnOutput = RootFnOutput = Tree = Any
+    GumbelMuZeroExtraData = PolicyOutput = RecurrentFnOutput = RootFnOutput = Tree = Any
 else:
-    from mctx import PolicyOutput, RecurrentFnOutput, RootFnOutput, Tree
+    from mctx import (
+        GumbelMuZeroExtraData,
+        PolicyOutput,
+        RecurrentFnOutput,
+        RootFnOutput,
+        Tree,
+    )
 
-__all__ = ["PolicyOutput", "RecurrentFnOutput", "RootFnOutput", "Tree"]
+__all__ = [
+    "GumbelMuZeroExtraData",
+    "PolicyOutput",
+    "RecurrentFnOutput",
+    "RootFnOutput",
+    "Tree",
+]

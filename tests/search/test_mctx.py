@@ -15,19 +15,42 @@ import mctx
 import numpy as np
 import pytest
 
+from azjax import search
 from azjax.devices import tracing_for
 from azjax.search import (
     AlphaZeroConfig,
     GumbelConfig,
     alphazero_policy,
     empty_tree,
-    gumbel_muzero_policy,
     gumbel_policy,
-    muzero_policy,
 )
 
 NUM_ACTIONS = 5
-OURS = {"gumbel_muzero_policy": gumbel_muzero_policy, "muzero_policy": muzero_policy}
+OWN = {"gumbel_muzero_policy", "muzero_policy", "search"}
+STOCHASTIC = {
+    "ChanceRecurrentFnOutput",
+    "DecisionRecurrentFnOutput",
+    "stochastic_muzero_policy",
+}
+
+
+# Names
+
+
+def test_the_names_are_those_of_mctx():
+    shared = set(search.__all__) & set(mctx.__all__)
+    assert set(mctx.__all__) - shared == STOCHASTIC
+    own = {one for one in shared if getattr(search, one) is not getattr(mctx, one)}
+    assert own == OWN
+
+
+@pytest.mark.parametrize("name", sorted(OWN))
+def test_the_parameters_and_defaults_are_those_of_mctx(name):
+    ours, theirs = (
+        [(one.name, one.kind, one.default) for one in signature.parameters.values()]
+        for signature in (inspect.signature(getattr(x, name)) for x in (search, mctx))
+    )
+    assert ours[: len(theirs)] == theirs
 
 
 # Policies
@@ -51,15 +74,6 @@ class Case(NamedTuple):
     dtype: Any = jnp.float32
     platform: str = "cpu"
     from_empty: bool = False
-
-
-@pytest.mark.parametrize("name", OURS)
-def test_the_parameters_and_defaults_are_those_of_mctx(name):
-    parameters = [
-        [(one.name, one.kind, one.default) for one in signature.parameters.values()]
-        for signature in map(inspect.signature, (OURS[name], getattr(mctx, name)))
-    ]
-    assert parameters[0] == parameters[1]
 
 
 def values_of_children(tree, node):
@@ -101,7 +115,7 @@ MUZERO: dict[str, Any] = {
 
 def both(name, **settings):
     """Returns the policies of a name, of azjax and of mctx."""
-    ours, theirs = OURS[name], getattr(mctx, name)
+    ours, theirs = getattr(search, name), getattr(mctx, name)
     return functools.partial(ours, **settings), functools.partial(theirs, **settings)
 
 
@@ -224,6 +238,7 @@ def assert_same_result(dice, ours, theirs) -> int:
         our_tree.root_invalid_actions, tree.root_invalid_actions
     )
     if tree.extra_data is not None:
+        assert isinstance(our_tree.extra_data, mctx.GumbelMuZeroExtraData)
         noise, expected = our_tree.extra_data.root_gumbel, tree.extra_data.root_gumbel
         np.testing.assert_array_equal(noise, expected)
     fields, num_cut = remove_nodes_after_ends(tree)
@@ -369,3 +384,90 @@ def test_a_policy_has_the_results_of_mctx(compiled):
             assert num_cut == 0
         elif case.max_depth is None:
             assert num_cut > 0, "mctx did not search behind the end"
+
+
+# Programs written for mctx: `library` is mctx or azjax.search
+
+
+def find_path(library, rng_key):
+    """Searches a graph, in which moves to 0 end the game, with a mixed selection."""
+    after = np.zeros((6, 4), int)
+    after[:3] = [1, 2, 3, 4], [0, 3, 0, 0], [0, 5, 1, 0]
+    reward = np.zeros((6, 4), np.float32)
+    reward[0], reward[5] = [2, -1, 0, 1], [3, 0, 20, 9]
+
+    def model(params, rng_key, action, node):
+        child = jnp.asarray(after)[node, action]
+        output = library.RecurrentFnOutput(
+            reward=jnp.asarray(reward)[node, action],
+            discount=jnp.where(child > 0, 1.0, 0.0),
+            prior_logits=jnp.zeros((2, 4)),
+            value=jnp.full(2, 15.0),
+        )
+        return output, child
+
+    select = functools.partial(
+        library.gumbel_muzero_root_action_selection,
+        num_simulations=16,
+        max_num_considered_actions=4,
+        qtransform=functools.partial(
+            library.qtransform_by_min_max, min_value=-1.0, max_value=20.0
+        ),
+    )
+    noise = jnp.array([[0.1, 0.3, 0.2, 0.0], [0.0, 0.2, 0.1, 0.3]])
+    tree = library.search(
+        (),
+        rng_key,
+        root=library.RootFnOutput(
+            prior_logits=jnp.zeros((2, 4)),
+            value=jnp.full(2, 15.0),
+            embedding=jnp.zeros(2, int),
+        ),
+        recurrent_fn=model,
+        root_action_selection_fn=select,
+        interior_action_selection_fn=library.muzero_action_selection,
+        num_simulations=16,
+        extra_data=library.GumbelMuZeroExtraData(root_gumbel=noise),
+    )
+    weights = tree.summary().visit_probs
+    return library.PolicyOutput(
+        action=weights.argmax(axis=-1), action_weights=weights, search_tree=tree
+    )
+
+
+def choose_arm(library, rng_key):
+    """Improves the policy of a bandit; the network's value completes the Q-values."""
+    random = np.random.default_rng(0)
+    prior_logits = random.normal(size=(8, 20)).astype(np.float32)
+    reward = random.uniform(size=(8, 20)).astype(np.float32)
+
+    def model(params, rng_key, action, depth):
+        output = library.RecurrentFnOutput(
+            reward=jnp.where(depth == 0, jnp.asarray(reward)[jnp.arange(8), action], 0),
+            discount=jnp.ones(8),
+            prior_logits=jnp.zeros((8, 20)),
+            value=jnp.zeros(8),
+        )
+        return output, depth + 1
+
+    return library.gumbel_muzero_policy(
+        params=(),
+        rng_key=rng_key,
+        root=library.RootFnOutput(
+            prior_logits=jnp.asarray(prior_logits),
+            value=jnp.asarray(reward.mean(axis=1)),
+            embedding=jnp.zeros(8),
+        ),
+        recurrent_fn=model,
+        num_simulations=4,
+        qtransform=functools.partial(
+            library.qtransform_completed_by_mix_value, use_mixed_value=False
+        ),
+    )
+
+
+@pytest.mark.parametrize("program", [find_path, choose_arm])
+def test_a_program_for_mctx_runs_unchanged(program):
+    """With the key of `jax.random.PRNGKey` that mctx's examples have."""
+    run = jax.jit(lambda key: [program(library, key) for library in (search, mctx)])
+    assert_same_result(program, *jax.device_get(run(jax.random.PRNGKey(42))))
