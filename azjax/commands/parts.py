@@ -3,8 +3,9 @@
 import importlib
 import os
 import sys
-from pathlib import Path
+from pathlib import Path, PureWindowsPath
 
+from azjax.checks import quoted
 from azjax.networks import Parts
 
 
@@ -19,8 +20,15 @@ def read_parts(text: str | None) -> Parts | None:
     """
     if text is None:
         return None
-    module_name, _, name = text.partition(":")
-    if not name or not all(map(str.isidentifier, module_name.split("."))):
+    module_name, _, name = text.rpartition(":")
+    file = PureWindowsPath(module_name or name)  # it knows both separators
+    if file.suffix == ".py" or len(file.parts) > 1:
+        raise ValueError(
+            "--parts names a module, not a file: write "
+            f"{file.stem}:{name if module_name else 'NAME'} where {file.name} is in the "
+            f"working directory or on Python's path: {text!r}"
+        )
+    if not all(map(str.isidentifier, [*module_name.split("."), name])):
         raise ValueError(f"--parts must be MODULE:NAME, such as my_net:PARTS: {text!r}")
     module = sys.modules["__main__"]
     # The main program may define them; it is not imported again.
@@ -38,8 +46,10 @@ def read_parts(text: str | None) -> Parts | None:
             ) from None
     parts = getattr(module, name, None)
     if not isinstance(parts, Parts):
+        known = [key for key, value in vars(module).items() if isinstance(value, Parts)]
+        others = f"; {module_name} has {', '.join(known)}" if known else ""
         raise ValueError(
             f"--parts {text}: {name} in {module_name} must be an "
-            f"azjax.networks.Parts: {parts!r}"
+            f"azjax.networks.Parts: {quoted(parts)}{others}"
         )
     return parts

@@ -53,10 +53,12 @@ def test_parts_of_the_main_module_are_found(here, monkeypatch):
     ("text", "says"),
     [
         ("own_net", "must be MODULE:NAME, such as my_net:PARTS: 'own_net'"),
-        ("own_net.py/x:PARTS", "must be MODULE:NAME"),
         ("..own_net:PARTS", "must be MODULE:NAME"),
+        ("own_net.py", "module, not a file: write own_net:NAME where own_net.py is in"),
+        ("nets/own_net.py:PARTS", "write own_net:PARTS where own_net.py is in the wor"),
+        (r"C:\own_net.py:PARTS", "write own_net:PARTS where own_net.py is in the work"),
         ("other_net:PARTS", "there is no module 'other_net' in"),
-        ("own_net:OTHER", "OTHER in own_net must be an azjax.networks.Parts: None"),
+        ("own_net:OTHER", "OTHER in own_net must be an .*Parts: None; own_net has PARTS$"),
         ("own_net:nnx", "nnx in own_net must be an azjax.networks.Parts: <module"),
     ],
 )
