@@ -11,7 +11,7 @@ import io
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import BinaryIO, TypeAlias
 
@@ -125,7 +125,7 @@ def open_regular(path: Directory, most: int) -> BinaryIO:
     os.close(descriptor)
     is_regular = stat.S_ISREG(about.st_mode)
     problem = f"has more than {most} bytes" if is_regular else "is not a regular file"
-    raise OSError(f"{path.name} {problem}")
+    raise OSError(f"{path} {problem}")
 
 
 def read_whole(path: Path, most: int) -> bytes:
@@ -141,21 +141,23 @@ def read_whole(path: Path, most: int) -> bytes:
     return content
 
 
-def write_new(path: Directory, content: bytes) -> None:
-    """Writes a file in the place of one with this name. A link with this name, perhaps
-    planted in a directory of any origin, is removed, and its target left alone."""
+def write_new(path: Directory, content: bytes | Iterable[bytes]) -> None:
+    """Writes a file, given as a whole or in parts, in the place of one with this name.
+    A link with this name, perhaps planted in a directory of any origin, is removed, and
+    its target left alone."""
     if not isinstance(path, Path):
-        path.write_bytes(content)
+        path.write_bytes(content if isinstance(content, bytes) else b"".join(content))
         return
     path.unlink(missing_ok=True)
     with path.open("xb") as file:  # fails if somebody has made it meanwhile
-        file.write(content)
+        file.writelines([content] if isinstance(content, bytes) else content)
         file.flush()
         os.fsync(file.fileno())
 
 
-def replace_file(path: Path, content: bytes) -> None:
-    """Writes a file atomically: readers see the old or the new content."""
+def replace_file(path: Path, content: bytes | Iterable[bytes]) -> None:
+    """Writes a file atomically, as a whole or in parts: readers see the old or the new
+    content."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:

@@ -63,6 +63,8 @@ def readable_files(directory: Directory) -> list[GameFile]:
         for path in directory.iterdir() if directory.is_dir() else ():
             name = path.name
             if name.endswith(".parquet") and name[0] != "." and name not in known:
+                if _NAME.fullmatch(name) is not None:
+                    raise ValueError(f"{path} is not a regular file: remove it")
                 raise ValueError(
                     f"{path} is not named as files of games are, FIRST-LAST-PROCESS "
                     f"such as {file_name(1, 12, 0)}: rename or remove it"

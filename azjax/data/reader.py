@@ -1,25 +1,27 @@
 """Reads stored games, whole ones only, in the order in which they were played."""
 
 from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from azjax.data.files import GAMES, GameFile, readable_files
 from azjax.data.rows import (
-    MAX_FILE_BYTES,
     Rows,
     checked_run,
     from_table,
+    opened_parquet,
+    state_bytes,
     stated_game,
     with_policy_values,
 )
 from azjax.games import Game, make
-from azjax.remote import Directory, as_directory, open_object
+from azjax.remote import Directory, as_directory
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+MAX_POSITION_BYTES = 2**30  # of the positions of a file, in memory
 
 
 class WholeGames(NamedTuple):
@@ -110,7 +112,7 @@ def games_of_file(
     import pyarrow as pa  # noqa: PLC0415, an extra
 
     file = files[number]
-    table = _read_table(file.path)
+    table = _read_table(file.path, game)
     of_row, terminated = table["game"].to_numpy(), table["terminated"].to_numpy()
     table = _of_games(table, of_row[terminated])
     tables, lacking = [table], table["game"].to_numpy()
@@ -120,7 +122,7 @@ def games_of_file(
         # A game has a move or more in each iteration.
         if not len(lacking) or earlier.last < file.first - game.max_moves:
             break
-        table = _of_games(_read_table(earlier.path), lacking)
+        table = _of_games(_read_table(earlier.path, game), lacking)
         tables.append(table)
     table = pa.concat_tables(tables)
     table = table.sort_by([("game", "ascending"), ("ply", "ascending")])
@@ -163,18 +165,22 @@ def _classify(table: "pa.Table") -> tuple[np.ndarray, np.ndarray]:
     return starts, has_all & (num_ends == 1) & terminated[lasts]
 
 
-def _read_table(path: Directory) -> "pa.Table":
-    import pyarrow as pa  # noqa: PLC0415, an extra
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
-    source: Any = path if isinstance(path, Path) else open_object(path, MAX_FILE_BYTES)
-    try:
-        table = with_policy_values(pq.ParquetFile(source).read())
-    except (pa.ArrowException, OSError) as error:
-        if getattr(error, "errno", None) is not None:
-            raise  # of the file system
-        reason = str(error).splitlines()[0][:200]
-        raise ValueError(f"{path} is damaged: {reason}") from None
+def _read_table(path: Directory, game: Game) -> "pa.Table":
+    with opened_parquet(path) as parquet:
+        about = parquet.metadata
+        groups = map(about.row_group, range(about.num_row_groups))
+        num_values = sum(
+            group.column(number).num_values
+            for group in groups
+            for number in range(about.num_columns)
+        )
+        # A small file can declare any number of equal positions.
+        if about.num_rows * state_bytes(game) + 8 * num_values > MAX_POSITION_BYTES:
+            raise ValueError(
+                f"{path} has {about.num_rows:,} positions of more than "
+                f"{MAX_POSITION_BYTES:,} bytes"
+            )
+        table = with_policy_values(parquet.read())
     for name in ("game", "ply", "terminated"):
         if table[name].null_count:
             raise ValueError(f"{path}: {name} has missing values")

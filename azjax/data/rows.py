@@ -4,22 +4,25 @@
 run's id, and the layout of the packed states.
 """
 
+import contextlib
 import importlib.metadata
 import json
-from pathlib import Path
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import jax
 import numpy as np
 
+from azjax.checks import printable
 from azjax.games import Game, State
-from azjax.remote import Directory, open_object
+from azjax.remote import Directory, open_regular
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    import pyarrow.parquet as pq
 
 SCHEMA_VERSION = 2  # raised when columns change; 1 lacks `policy_values`
-MAX_FILE_BYTES = 2**31  # of an object in a store, which is read as a whole
+MAX_FILE_BYTES = 2**31
 _METADATA = b"azjax"
 
 
@@ -231,22 +234,37 @@ def read_about(path: Directory) -> tuple["pa.Schema", dict[str, Any]]:
         ValueError: it is no file of games, or damaged.
         OSError: it cannot be read.
     """
-    import pyarrow as pa  # noqa: PLC0415, an extra
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
-    is_local = isinstance(path, Path)
-    source: Any = path if is_local else open_object(path, MAX_FILE_BYTES)
+    with opened_parquet(path) as parquet:
+        schema = parquet.schema_arrow
     try:
-        schema = pq.read_schema(source)
         about = json.loads((schema.metadata or {})[_METADATA])
-    except (pa.ArrowInvalid, pa.ArrowNotImplementedError) as error:
-        reason = str(error).splitlines()[0][:200]
-        raise ValueError(f"{path} is no Parquet file, or damaged: {reason}") from None
     except (KeyError, ValueError, RecursionError):
         raise ValueError(f"{path} is no file of games of azjax") from None
     if not isinstance(about, dict):
         raise ValueError(f"{path} is no file of games of azjax")
     return schema, about
+
+
+@contextlib.contextmanager
+def opened_parquet(path: Directory) -> Iterator["pq.ParquetFile"]:
+    """A context with an open Parquet file of any content.
+
+    Raises:
+        ValueError: it is no Parquet file, or damaged.
+        OSError: it cannot be read.
+    """
+    import pyarrow as pa  # noqa: PLC0415, an extra
+    import pyarrow.parquet as pq  # noqa: PLC0415
+
+    with open_regular(path, MAX_FILE_BYTES) as file:
+        try:
+            yield pq.ParquetFile(file)
+        except (pa.ArrowException, OSError, UnicodeDecodeError) as error:
+            if getattr(error, "errno", None) is not None:
+                raise  # of the file system
+            reason = printable(str(error).splitlines()[0], 200)
+            text = f"{path} is no Parquet file, or damaged: {reason}"
+            raise ValueError(text) from None
 
 
 def stated_game(path: Directory) -> str:

@@ -1,9 +1,19 @@
+import os
+
 import numpy as np
 import pytest
 from data.game_rows import GAME, GAMES, rewrite_as_schema_1, rows_of
 
 from azjax import games
-from azjax.data import Rows, file_schema, read_games, stored_files, stored_game
+from azjax.data import (
+    Rows,
+    file_schema,
+    read_games,
+    reader,
+    stored_files,
+    stored_game,
+)
+from azjax.data.files import file_name
 from azjax.data.rows import from_table, to_table
 from azjax.data.writer import GamesWriter
 
@@ -113,13 +123,28 @@ def test_a_source_that_is_not_one_run_of_the_game_is_refused(tmp_path):
         read(tmp_path)
 
 
-def test_a_damaged_file_is_named(tmp_path):
+@pytest.mark.parametrize("place", [4, -500, -8])  # of positions, of the description
+def test_a_damaged_file_is_named(tmp_path, place):
     write(tmp_path, rows_of(GAMES))
     path = next(tmp_path.iterdir())
-    content = bytearray(path.read_bytes())
-    content[4:60] = bytes(56)
-    path.write_bytes(content)
+    content = path.read_bytes()
+    damaged = content[:place] + bytes(56) + content[place:][56:]
+    path.write_bytes(damaged[: len(content)])
     with pytest.raises(ValueError, match=rf"^{path}[^\n]*$"):
+        read(tmp_path)
+
+
+def test_more_positions_than_memory_is_for_are_refused(tmp_path, monkeypatch):
+    """A small file can declare any number of equal positions."""
+    write(tmp_path, rows_of(GAMES))
+    monkeypatch.setattr(reader, "MAX_POSITION_BYTES", 2000)
+    with pytest.raises(ValueError, match="has 16 positions of more than 2,000 bytes"):
+        read(tmp_path)
+
+
+def test_a_pipe_is_no_file_of_games(tmp_path):
+    os.mkfifo(tmp_path / file_name(1, 2, 0))
+    with pytest.raises(ValueError, match="is not a regular file: remove"):
         read(tmp_path)
 
 

@@ -220,7 +220,7 @@ def test_truncated_files_and_pipes_are_refused(reader):
                 assert_refused(reader, "damaged")
         path.unlink()
         os.mkfifo(path)  # opening it must not block
-        assert_refused(reader, f"damaged: {path.name} is not a regular file")
+        assert_refused(reader, f"damaged: {path} is not a regular file")
         path.unlink()
         path.write_bytes(content)
 

@@ -40,9 +40,10 @@ def test_lines_that_are_no_rows_and_a_truncated_last_line_are_skipped(tmp_path, 
 
 
 def test_metrics_are_read_only_from_a_regular_file(tmp_path):
-    (tmp_path / "metrics.jsonl").symlink_to("/dev/null")
-    with pytest.raises(OSError, match="is not a regular file"):
-        read_metrics(tmp_path / "metrics.jsonl")
+    path = tmp_path / "metrics.jsonl"
+    path.symlink_to("/dev/null")
+    with pytest.raises(OSError, match=f"^{path} is not a regular file"):
+        read_metrics(path)
 
 
 @pytest.mark.parametrize("name", ["gtp:fast_low", "q_high", "_low", ""])
