@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import functools
-import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
@@ -13,6 +12,8 @@ import jax
 from azjax.arena import Poll
 from azjax.checks import check_int, is_number, quoted
 from azjax.remote import Directory
+from azjax.training import clock
+from azjax.training.clock import Moment
 from azjax.training.distributed import (
     broadcast_from_first_process,
     is_first_process,
@@ -47,6 +48,7 @@ if TYPE_CHECKING:
     from azjax.training.checkpoints import Checkpoints
 
 PLAYER = "player"
+_FEWEST = 20  # iterations; a run of minutes with fewer gives a warning at its end
 COUNTED = ("games", "eligible", "delay", "waiting")  # totals that are numbers
 
 
@@ -112,15 +114,17 @@ class Run(Generic[Player]):
     directory: the run directory.
     player: the trained player.
     finished: whether the run reached its end; a stopped run can be continued.
+    updates: of the network in the whole run; with 0 nothing was learned.
     first: the evaluation of the initial network.
     last: the newest evaluation.
     """
 
     directory: Directory
-    player: Player
+    player: Player = dataclasses.field(repr=False)
     finished: bool
-    first: dict[str, Any] | None
-    last: dict[str, Any] | None
+    updates: int
+    first: dict[str, Any] | None = dataclasses.field(repr=False)
+    last: dict[str, Any] | None = dataclasses.field(repr=False)
 
 
 @dataclasses.dataclass
@@ -128,7 +132,7 @@ class Progress:
     """The host's counters over all segments of a run.
 
     plan: fraction of the run that is done after each iteration.
-    seconds: time used.
+    seconds: time used, without compilation.
     evaluations: number of evaluations, without that of the initial network.
     first: evaluation of the initial network.
     last: newest evaluation.
@@ -205,7 +209,7 @@ def run_loop(
     directory: Directory,
     *,
     notes: Sequence[str],
-    started: float,
+    started: Moment,
     plan: Plan | None = None,
     on_iteration: Hook | None = None,
     on_evaluation: Hook | None = None,
@@ -216,7 +220,7 @@ def run_loop(
         functions: of the learning algorithm.
         directory: the open run directory.
         notes: lines to print at the start.
-        started: start of the segment, from `time.monotonic`.
+        started: when the preparation of this segment began.
         plan: plan to follow in a new run; None: a new plan.
         on_iteration: called with the metrics of each iteration.
         on_evaluation: called with the metrics of each evaluation, after plotting.
@@ -251,7 +255,14 @@ def run_loop(
             stack.enter_context(context)
         for note in notes:
             reporter.message(note)
-        num_evaluations = config.evaluation.num_evaluations
+        planner = Planner(
+            config.minutes,
+            config.evaluation.num_evaluations,
+            functions.positions,
+            functions.iteration_seconds,
+        )
+        before, began = int(state.iteration), clock.now()
+        trained = progress.seconds
         segment = _Segment(
             functions,
             directory,
@@ -259,25 +270,64 @@ def run_loop(
             files,
             checkpoints,
             progress,
-            Planner(config.minutes, num_evaluations, functions.iteration_seconds),
+            planner,
             reporter,
-            started - progress.seconds,  # includes earlier segments
+            began.seconds - progress.seconds,  # includes earlier segments
             on_iteration or (lambda row: None),
             on_evaluation or (lambda row: None),
         )
         state, finished = _run_to_end(segment, StopRequests(signals), state)
         checkpoints.wait()
-        if not finished:
-            left = ""
-            if config.minutes is not None:
-                seconds = max(0.0, 60 * config.minutes - progress.seconds)
-                left = f", with {duration(seconds)} left"
-            reporter.last_message(
-                f"stopped after iteration {int(state.iteration)}{left}; saved in "
-                f"{config.directory}; the same command continues it"
-            )
+        iteration = int(state.iteration)
+        updates = functions.counters(state, progress.totals)["updates"]
+        lines = _closing(functions, progress, iteration, updates, finished=finished)
+        if iteration > before:
+            used = clock.now().since(started)
+            trained = progress.seconds - trained
+            times = {
+                "training": trained,
+                "compilation": used.compiling,
+                "loading and saving": used.seconds - trained,
+            }
+            parts = (f"{duration(time)} of {what}" for what, time in times.items())
+            lines.append(f"it took {duration(sum(used))}: {', '.join(parts)}")
+        if lines:
+            reporter.last_message("\n".join(lines))
     player = functions.player(state)
-    return Run(directory, player, finished, progress.first, progress.last)
+    return Run(directory, player, finished, updates, progress.first, progress.last)
+
+
+def _closing(
+    functions: RunFunctions[State, Player],
+    progress: Progress,
+    iteration: int,
+    updates: int,
+    *,
+    finished: bool,
+) -> list[str]:
+    """Returns the line about the end of a segment, if it is worth one."""
+    directory, minutes = functions.config.directory, functions.config.minutes
+    if not finished:
+        left = ""
+        if minutes is not None:
+            seconds = max(0.0, 60 * minutes - progress.seconds)
+            left = f", with {duration(seconds)} left"
+        return [
+            f"stopped after iteration {iteration}{left}; saved in {directory}; the "
+            "same command continues it"
+        ]
+    if not updates:
+        unit, _ = length_of(functions.config)
+        return [
+            f"nothing was learned: no update was made in {iteration:,} iterations; "
+            f"the same command with more --{unit} continues"
+        ]
+    if minutes is not None and iteration < _FEWEST:
+        return [
+            f"{iteration} iterations are few to learn from: more --minutes give more, "
+            f"or smaller chunks of self-play than {functions.positions:,} positions"
+        ]
+    return []
 
 
 class _Segment(NamedTuple):
@@ -306,7 +356,7 @@ def _run_to_end(segment: _Segment, stops: StopRequests, state: Any) -> tuple[Any
     saved_at = progress.seconds
     while True:
         iteration = int(state.iteration)
-        share, next_evaluation = _replanned_share(segment, iteration)
+        share, next_evaluation = _replanned_share(segment, state)
         num_evaluations = config.evaluation.num_evaluations
         due = share * num_evaluations
         evaluates = progress.is_evaluation_due(share, due, next_evaluation, iteration)
@@ -318,7 +368,7 @@ def _run_to_end(segment: _Segment, stops: StopRequests, state: Any) -> tuple[Any
             progress.add_evaluation(row, int(share * num_evaluations))
             segment.reporter.evaluation(row)
             segment.on_evaluation(row)
-            share, _ = _replanned_share(segment, iteration, has_evaluated=True)
+            share, _ = _replanned_share(segment, state, has_evaluated=True)
         if share >= 1 or stops.is_requested():
             _save(segment, state, evaluated=evaluates)
             return state, share >= 1
@@ -332,25 +382,29 @@ def _run_to_end(segment: _Segment, stops: StopRequests, state: Any) -> tuple[Any
 
 
 def _replanned_share(
-    segment: _Segment, iteration: int, *, has_evaluated: bool = False
+    segment: _Segment, state: Any, *, has_evaluated: bool = False
 ) -> tuple[float, float]:
     """Updates the plan by the first process's clock. Returns the fraction of the run
     that is done, and when the next evaluation is due; see `Planner.next_evaluation`."""
-    progress, planner, before = segment.progress, segment.planner, segment.progress.plan
-    seconds = time.monotonic() - segment.started
+    progress, planner = segment.progress, segment.planner
+    iteration = int(state.iteration)
+    seconds = clock.now().seconds - segment.started
     if has_evaluated:
         planner.add_evaluation(seconds - progress.seconds)
     plan = planner.replanned(
-        before, iteration, seconds, progress.evaluations, has_evaluated=has_evaluated
+        progress.plan,
+        iteration,
+        seconds,
+        progress.evaluations,
+        updates=segment.functions.counters(state, progress.totals)["updates"],
+        has_evaluated=has_evaluated,
     )
     next_evaluation = planner.next_evaluation(progress.evaluations)
     progress.seconds, content, next_evaluation = broadcast_from_first_process(
         [seconds, plan.to_json(), next_evaluation]
     )
     progress.plan = plan if is_first_process() else plan_from_json(content)
-    if text := planner.news(before, progress.plan, segment.functions.positions):
-        segment.reporter.message(text)
-    if text := planner.thinning(progress.evaluations):
+    for text in planner.news():
         segment.reporter.message(text)
     return progress.plan.share(iteration), next_evaluation
 
@@ -374,7 +428,7 @@ def _save(segment: _Segment, state: Any, *, evaluated: bool) -> None:
         the best checkpoint.
     """
     functions, progress = segment.functions, segment.progress
-    progress.seconds = time.monotonic() - segment.started
+    progress.seconds = clock.now().seconds - segment.started
     mistakes = (progress.last or {}).get("network_mistakes") if evaluated else None
     values = {"iteration": int(state.iteration), **progress.values()}
     with raise_save_error_on_all_processes():
@@ -398,14 +452,11 @@ def _save(segment: _Segment, state: Any, *, evaluated: bool) -> None:
 def _iterate(segment: _Segment, state: Any, share: float) -> tuple[Any, dict[str, Any]]:
     """Runs an iteration; donates the state. Returns the new state and its metrics."""
     functions, progress = segment.functions, segment.progress
-
-    def enter(phase: str) -> None:
-        segment.planner.enter(phase)
-        segment.reporter.compiling(phase)
-
-    began = time.monotonic()
-    state, totals, metrics = functions.iterate(state, progress.totals, share, enter)
-    seconds = time.monotonic() - began
+    began = clock.now()
+    state, totals, metrics = functions.iterate(
+        state, progress.totals, share, segment.reporter.compiling
+    )
+    seconds = clock.now().since(began).seconds
     check_finite(metrics, int(state.iteration), segment.directory)
     progress.totals = totals
     progress.seconds += seconds  # an estimate until the clock is read again

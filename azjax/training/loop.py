@@ -3,7 +3,6 @@
 import contextlib
 import dataclasses
 import functools
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -23,6 +22,7 @@ from azjax.players import (
 )
 from azjax.players.batches import Division
 from azjax.remote import as_directory
+from azjax.training import clock
 from azjax.training.algorithm import Algorithm, TrainState, make_algorithm
 from azjax.training.config import TrainConfig
 from azjax.training.distributed import is_first_process, raise_on_all_processes
@@ -105,7 +105,7 @@ def train(
             loss that is not finite, or too little device memory.
         OSError: the run directory cannot be written.
     """
-    started = time.monotonic()
+    started = clock.now()
     enable_compilation_cache()
     hooks: dict[str, Any]
     hooks = {"loss": loss, "value_target": value_target, "sampler": sampler}
@@ -284,7 +284,7 @@ def _iterate(
     times = []  # start of self-play, start of the updates if any, end
 
     def begin(phase: str) -> None:
-        times.append(time.monotonic())
+        times.append(clock.now().seconds)
         enter(phase)
 
     if stored is not None and CURSOR in totals:
@@ -292,7 +292,7 @@ def _iterate(
     state, metrics = train_iteration(
         algorithm, config, state, share, begin, kept=kept, stored=stored
     )
-    times.append(time.monotonic())
+    times.append(clock.now().seconds)
     row = dict.fromkeys(("policy_loss", "value_loss", "gradient_norm", "weight_norm"))
     row |= {name: value.item() for name, value in metrics.items()}
     totals = _add(totals, row)

@@ -8,8 +8,7 @@ from collections.abc import Callable
 from azjax.training.metrics import Row, losses
 from azjax.training.plan import Entry, Plan
 
-_FEWEST = 20  # iterations; fewer give a warning
-_LATE = 0.25  # of the time; without a plan the share follows the clock from there on
+_PATIENCE = 10  # times its length that a run takes at most until its first update
 _ROWS = 16  # number of newest iterations whose median is used
 _DRIFT = 0.2  # of the iterations that fit; a plan that is further off is replaced
 _LEAST_USE = 0.05  # of the planned iterations left; a younger plan is kept all the same
@@ -21,10 +20,11 @@ _STAGES = 100  # points of the run at which the seconds of an iteration are pred
 class Planner:
     """Plans how many iterations fit into a run of minutes, from the completed ones.
 
-    minutes: length of the run, compilation and evaluations included; None for a run of
-        a given number of iterations, whose plan is fixed.
+    minutes: length of the run by its clock, evaluations included; None for a run of a
+        given number of iterations, whose plan is fixed.
     num_evaluations: per run, evenly spaced; fewer if they would take more than a
         quarter of the time.
+    positions: of an iteration.
     iteration_seconds: `(row, share)` to the predicted seconds of an iteration at that
         fraction of the run, given the metrics of another iteration.
     """
@@ -33,30 +33,30 @@ class Planner:
         self,
         minutes: float | None,
         num_evaluations: int,
+        positions: int,
         iteration_seconds: Callable[[Row, float], float],
     ):
         self._limit = math.inf if minutes is None else 60 * minutes
         self._num_evaluations = num_evaluations
+        self._positions = positions
         self._iteration_seconds = iteration_seconds
         self._rows: deque[Row] = deque(maxlen=_ROWS)
-        self._phases: set[str] = set()
-        self._has_compiled = False
+        self._num_rows = 0
         self._evaluation_seconds: list[float] = []
         self._evaluation_budget = math.inf  # seconds
-        self._has_told_thinning = False
-        self._told: Plan | None = None
-
-    def enter(self, phase: str) -> None:
-        """Records the start of a phase; the first time it is compiled."""
-        self._has_compiled |= phase not in self._phases
-        self._phases.add(phase)
+        self._told_end = 0  # of the plan in the newest line about one
+        self._has_told_thinning = self._has_told_overtime = False
+        self._news: list[str] = []
 
     def add_iteration(self, row: Row) -> None:
-        """Adds the metrics of an iteration, unless it compiled or made no updates, as
-        its time is then not typical."""
-        if losses(row) and not self._has_compiled:
-            self._rows.append(row)
-        self._has_compiled = False
+        """Adds the metrics of an iteration with updates; others are not typical. The
+        first one, which also loads the programs, counts until there is a second."""
+        if not losses(row):
+            return
+        if self._num_rows == 1:
+            self._rows.clear()
+        self._rows.append(row)
+        self._num_rows += 1
 
     def add_evaluation(self, seconds: float) -> None:
         """Adds the time of an evaluation with its plot."""
@@ -70,21 +70,15 @@ class Planner:
             return math.inf
         return evaluations + (self._num_evaluations - evaluations) / to_come
 
-    def thinning(self, evaluations: int) -> str:
-        """Returns a line about evaluations that are left out, once; else an empty
-        text."""
-        to_come = self._evaluations_to_come(evaluations)
-        planned = self._num_evaluations - evaluations
-        if self._has_told_thinning or to_come == planned:
-            return ""
-        self._has_told_thinning = True
-        return (
-            f"an evaluation takes {self._typical_evaluation():.0f} s: {to_come} of the "
-            f"{planned} to come are made, so that they take a quarter of the time"
-        )
+    def news(self) -> list[str]:
+        """Returns lines about the newest plan, if it differs clearly from what earlier
+        lines said."""
+        news, self._news = self._news, []
+        return news
 
     def _typical_evaluation(self) -> float:
-        """Returns the median of the evaluations after the first, which compiled."""
+        """Returns the median of the evaluations after the first, which also loads what
+        evaluations need."""
         return statistics.median(self._evaluation_seconds[1:] or [0.0])
 
     def _evaluations_to_come(self, evaluations: int) -> int:
@@ -106,59 +100,69 @@ class Planner:
         seconds: float,
         evaluations: int,
         *,
+        updates: int,
         has_evaluated: bool,
     ) -> Plan:
         """Returns the updated plan.
 
-        The end is planned once the time of an iteration is known, and again at each
-        evaluation, whenever half of the remaining iterations are done, when the planned
-        iterations would take clearly more or less than the time left and a twentieth of
-        them is done, and when the time is over. From a quarter of the time on, the
-        share follows the clock until the end is planned.
+        The end is planned after the first two iterations with updates, and again at
+        each evaluation, whenever half of the remaining iterations are done, when the
+        planned iterations would take clearly more or less than the time left
+        and a twentieth of them is done, and when the time is over. A run without an
+        update goes on to the first one, for ten times its length at most.
 
         Args:
             plan: current plan.
             iteration: completed iterations.
             seconds: time used.
             evaluations: completed evaluations, without that of the initial network.
+            updates: completed updates.
             has_evaluated: whether an evaluation has just ended.
         """
         if self._limit == math.inf:
             return plan
         if self._evaluation_budget == math.inf:
             self._evaluation_budget = _EVALUATION_SHARE * (self._limit - seconds)
-        if seconds >= self._limit:
-            return plan.ending(iteration, iteration)
-        newest = plan.entries[-1]
-        if self._rows:
-            share = plan.share(iteration)
-            to_come = self._evaluations_to_come(evaluations)
-            kept_free = min(
-                to_come * self._typical_evaluation(),
-                max(0.0, self._evaluation_budget - sum(self._evaluation_seconds)),
+            self._told_end = plan.end or 0
+        minutes = self._limit / 60
+        planned = self._num_evaluations - evaluations
+        to_come = self._evaluations_to_come(evaluations)
+        if to_come < planned and not self._has_told_thinning:
+            self._has_told_thinning = True
+            self._news.append(
+                f"an evaluation takes {self._typical_evaluation():.0f} s: {to_come} of "
+                f"the {planned} to come are made, so that they take a quarter of the "
+                "time"
             )
-            fitting = (self._limit - seconds - kept_free) / self._mean_seconds(share)
-            if has_evaluated or _is_outdated(newest, iteration, fitting):
-                return plan.ending(iteration, iteration + max(1, round(fitting)))
-        share = (seconds / self._limit - _LATE) / (1 - _LATE)
-        if newest.end is None and share > newest.share:
-            return plan.continued(Entry(iteration, share, None))
+        if seconds >= self._limit:
+            if updates or seconds >= _PATIENCE * self._limit:
+                return plan.ending(iteration, iteration)
+            if not self._has_told_overtime:
+                self._has_told_overtime = True
+                self._news.append(
+                    f"{minutes:g} minutes are over before the first update: training "
+                    f"goes on to it, for {_PATIENCE * minutes:g} minutes at most"
+                )
+            return plan
+        if not self._rows:
+            return plan
+        share = plan.share(iteration)
+        kept_free = min(
+            to_come * self._typical_evaluation(),
+            max(0.0, self._evaluation_budget - sum(self._evaluation_seconds)),
+        )
+        fitting = (self._limit - seconds - kept_free) / self._mean_seconds(share)
+        is_better_known = has_evaluated or self._num_rows == 2
+        if is_better_known or _is_outdated(plan.entries[-1], iteration, fitting):
+            plan = plan.ending(iteration, iteration + max(1, round(fitting)))
+        end = plan.end or 0
+        if self._num_rows > 1 and abs(self._told_end - end) >= _NEWS * end:
+            self._told_end = end
+            self._news.append(
+                f"planned: {end:,} iterations, {end * self._positions:,} positions in "
+                f"{minutes:g} minutes"
+            )
         return plan
-
-    def news(self, before: Plan, after: Plan, chunk_positions: int) -> str:
-        """Returns a line about a plan that differs clearly from the last one with a
-        line, else an empty text; see `plan_text`.
-
-        Args:
-            before: the previous plan; at the first call the one that is known.
-            after: the new plan.
-            chunk_positions: positions of an iteration.
-        """
-        self._told = self._told or before
-        text = plan_text(self._told, after, chunk_positions)
-        if text:
-            self._told = after
-        return text
 
     def _mean_seconds(self, share: float) -> float:
         """Returns the predicted mean time of the remaining iterations."""
@@ -185,29 +189,3 @@ def _is_outdated(newest: Entry, iteration: int, fitting: float) -> bool:
     used = iteration - newest.iteration
     has_drifted = abs(planned - fitting) > max(_DRIFT * fitting, 1)
     return used >= planned or (has_drifted and used >= _LEAST_USE * planned)
-
-
-def plan_text(before: Plan, after: Plan, chunk_positions: int) -> str:
-    """Returns a line about a new plan of a run of minutes, with a warning if it has few
-    iterations; empty if little has changed."""
-    _, minutes = after.length
-    advice = (
-        "start another run with more --minutes, or with smaller chunks of self-play "
-        f"than {chunk_positions:,} positions"
-    )
-    if after.end is None:
-        newest = after.entries[-1]
-        if before.entries[-1].share > 0 or newest.share == 0:
-            return ""
-        return (
-            f"iteration {newest.iteration} ended after more than a quarter of "
-            f"{minutes:g} minutes, compiling included: {advice} if few follow"
-        )
-    is_over = after.end == after.entries[-1].iteration
-    if is_over or abs((before.end or 0) - after.end) < _NEWS * after.end:
-        return ""
-    positions = f"{after.end * chunk_positions:,} positions"
-    text = f"planned: {after.end:,} iterations, {positions} in {minutes:g} minutes"
-    if after.end >= _FEWEST:
-        return text
-    return f"{text}; too few iterations to learn much: {advice}"

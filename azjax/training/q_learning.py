@@ -1,7 +1,6 @@
 """`train_q`: Q-learning, a baseline for small games."""
 
 import functools
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -15,6 +14,7 @@ from azjax.compilation_cache import enable_compilation_cache
 from azjax.games import Game
 from azjax.networks import QNetwork, QParams, init_q_network
 from azjax.players import TrainedQ, load_compiled, save_q_player
+from azjax.training import clock
 from azjax.training.evaluation import Evaluator
 from azjax.training.host_loop import Hook, Run, RunFunctions, Totals, run_loop
 from azjax.training.q_config import SELF, QConfig
@@ -78,7 +78,7 @@ def train_q(
             another run or no readable checkpoint, or a loss is not finite.
         OSError: the run directory cannot be written.
     """
-    started = time.monotonic()
+    started = clock.now()
     enable_compilation_cache()
     check_sinks(config.report.sinks)
     game = game_register.make(config.game)

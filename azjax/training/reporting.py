@@ -14,6 +14,7 @@ from rich.text import Text
 
 from azjax.games import game_title
 from azjax.remote import replace_file
+from azjax.training import clock
 from azjax.training.metrics import (
     METRICS_FILE,
     SCORES,
@@ -26,7 +27,7 @@ from azjax.training.metrics import (
     opponents,
     read_metrics,
 )
-from azjax.training.plots import plot_learning
+from azjax.training.plots import PLAYERS, plot_learning
 from azjax.training.run_config import RunConfig
 from azjax.training.sinks import SINKS_DIRECTORY, Sink, open_sinks
 from azjax.training.working_directory import WorkingDirectory
@@ -70,7 +71,7 @@ class Reporter:
         self._failures: set[str] = set()
         self._last_message: str | None = None
         self._printed_at = -PLAIN_INTERVAL
-        self._clock = (self._start["seconds"], time.monotonic())
+        self._clock = (self._start["seconds"], clock.now().seconds)
         # With FORCE_COLOR rich treats a pipe as a terminal; it cannot redraw lines.
         self._live = (
             Live(console=self._console, get_renderable=self._draw, refresh_per_second=4)
@@ -102,7 +103,8 @@ class Reporter:
             doing = "continue training" if iterations else "train"
             minutes, where = self._config.minutes, self._files.directory
             length = f"{self._config.iterations or 0:,} iterations"
-            length = length if minutes is None else f"{minutes:g} minutes"
+            if minutes is not None:
+                length = f"{minutes:g} minutes, without compilation,"
             self._print(f"{doing} {self._config.game} for {length} in {where}")
         with self._surviving("metrics to services"):
             continues = self._start["iteration"] >= 0
@@ -143,6 +145,8 @@ class Reporter:
         if what in self._notes_seen:
             return
         self._notes_seen.add(what)
+        # Shown without change until the next row.
+        self._clock = (self._seconds(), clock.now().seconds)
         note = f"compiling {what}"
         if self._live:
             self._note = Spinner("dots", Text(note), style="cyan")
@@ -190,7 +194,7 @@ class Reporter:
 
     def _record(self, kind: str, row: Row) -> None:
         self._note = None
-        self._clock = (row["seconds"], time.monotonic())
+        self._clock = (row["seconds"], clock.now().seconds)
         row = {"kind": kind, **row}
         with self._surviving("metrics"):
             self._metrics.append(row)
@@ -219,8 +223,7 @@ class Reporter:
             print(text, file=self._console.file, flush=True)
 
     def _draw(self) -> RenderableType:
-        seconds, at = self._clock
-        seconds += time.monotonic() - at
+        seconds = self._clock[0] if self._note else self._seconds()
         share, left = self._share(seconds)
         title = Text(game_title(self._config.game), "bold")
         spent = f"{_clock(seconds)}, {_clock(left)} left" if left else _clock(seconds)
@@ -241,6 +244,10 @@ class Reporter:
             name, texts = _strength(self.last, self.first)
             body.add_row(name, _join(texts))
         return Group(head, body, *([self._note] if self._note else []))
+
+    def _seconds(self) -> float:
+        seconds, at = self._clock
+        return seconds + clock.now().seconds - at
 
     def _share(self, seconds: float) -> tuple[float, float | None]:
         """Returns the fraction of the run that is done, and the remaining seconds if
@@ -344,10 +351,12 @@ def _strength(row: Row, first: Row | None) -> tuple[str, list[Text]]:
 def _rates(row: Row) -> tuple[str, dict[str, float]]:
     """Returns the measure of strength of an evaluation, and the rates by name."""
     if graded(row):
-        return "mistakes", {name: row[f"{name}_mistakes"] for name in graded(row)}
-    return "score", {
-        f"against {name}": row[SCORES][name]["score"] for name in opponents(row)
-    }
+        names = {name: PLAYERS.get(name, (name,))[0] for name in graded(row)}
+        rates = {names[name]: row[f"{name}_mistakes"] for name in names}
+        return "mistakes", rates
+    scores = {name: row[SCORES][name]["score"] for name in opponents(row)}
+    alone = PLAYERS["network"][0]
+    return "score", {f"{alone} against {name}": scores[name] for name in scores}
 
 
 def _join(texts: Sequence[Text]) -> Text:

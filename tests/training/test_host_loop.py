@@ -12,6 +12,7 @@ import pytest
 from flax import struct
 from training.saved_runs import with_interval
 
+from azjax.training import clock as clocks
 from azjax.training import host_loop
 from azjax.training.host_loop import Progress, RunFunctions, run_loop
 from azjax.training.plan import new_plan, read_plan
@@ -76,7 +77,7 @@ def run(run_dir, settings=None, hooks=None, run="a1", **changes):
         functions._replace(**changes),
         run_dir,
         notes=[],
-        started=host_loop.time.monotonic(),
+        started=clocks.now(),
         **hooks or {},
     )
 
@@ -304,18 +305,17 @@ def test_progress_of_no_run_is_refused(name, value):
 class Clock:
     """A clock that advances with each iteration and evaluation."""
 
-    def __init__(self):
-        self.seconds = 0.0
-
-    def monotonic(self):
-        return self.seconds
+    seconds = compiling = 0.0
 
 
 @pytest.fixture
 def clock(monkeypatch):
-    """An iteration takes 2 seconds, the first one 20, an evaluation 1."""
+    """An iteration takes 2 seconds, the first one 3 after 18 of compilation, an
+    evaluation 1."""
     clock = Clock()
-    monkeypatch.setattr(host_loop, "time", clock)
+    monkeypatch.setattr(
+        clocks, "now", lambda: clocks.Moment(clock.seconds, clock.compiling)
+    )
     return clock
 
 
@@ -324,7 +324,8 @@ def run_on(clock, run_dir, settings=None, seconds=lambda clock: 2.0, **changes):
 
     def timed(state, totals, share, enter):
         shares.append(share)
-        clock.seconds += seconds(clock) if int(state.iteration) else 20.0
+        clock.compiling += 0.0 if state.iteration else 18.0
+        clock.seconds += seconds(clock) if state.iteration else 3.0
         return iterate(state, totals, share, enter)
 
     def evaluate(player, poll):
@@ -339,13 +340,42 @@ def minutes(run_dir, number=2.0):
     return config(run_dir, iterations=None, minutes=number)
 
 
-def test_a_run_of_minutes_ends_on_time_with_finished_schedules(tmp_path, clock, capsys):
+def test_a_run_of_minutes_ends_on_time_without_its_compilation(tmp_path, clock, capsys):
     found, shares = run_on(clock, tmp_path, minutes(tmp_path))
     assert found.finished
     assert clock.seconds == pytest.approx(120, abs=3)
     steps = [after - before for before, after in itertools.pairwise([*shares, 1.0])]
     assert max(steps) == pytest.approx(steps[3], rel=0.6)  # no jump, also at the end
-    assert f"planned: {len(shares)} iterations" in capsys.readouterr().out
+    out = capsys.readouterr().out
+    assert out.count("planned: 59 iterations") == out.count("planned") == 1
+    times = "2 min 00 s of training, 18 s of compilation, 0 s of loading and saving"
+    assert f"it took 2 min 18 s: {times}" in out
+    assert "iterations are few" not in out
+
+
+@pytest.mark.parametrize(("first", "iterations"), [(9, 9), (99, 60)])
+def test_a_run_of_minutes_goes_on_to_its_first_update(
+    tmp_path, clock, capsys, first, iterations
+):
+    """For ten times its length at most; an iteration takes 2 seconds."""
+
+    def counters(state, totals):
+        return {"games": 0, "updates": int(state.iteration >= first)}
+
+    def late(*args):
+        clock.seconds += 2.0
+        state, totals, metrics = iterate(*args)
+        return state, totals, metrics if state.iteration >= first else {}
+
+    found = run(tmp_path, minutes(tmp_path, 0.2), iterate=late, counters=counters)
+    out = capsys.readouterr().out
+    assert out.count("0.2 minutes are over before the first update") == 1
+    assert ("iterations are few to learn from: more --minutes" in out) == (first < 60)
+    assert ("nothing was learned: no update was made" in out) == (first > 60)
+    assert (found.last["iteration"], found.updates) == (iterations, first < 60)
+    more = minutes(tmp_path, (clock.seconds + 1) / 60)  # a little
+    more = run(tmp_path, more, iterate=late, counters=counters)
+    assert (more.last["iteration"], more.updates) == (max(iterations + 1, first), 1)
 
 
 def test_a_slower_run_is_replanned_at_an_evaluation(tmp_path, clock):

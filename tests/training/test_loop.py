@@ -31,8 +31,8 @@ from azjax.training import (
     EvaluationConfig,
     ReplayConfig,
     ValueTarget,
+    clock,
     head_losses,
-    host_loop,
     lambda_target,
     repeated_config,
     train,
@@ -374,23 +374,22 @@ class Ticking:
 
     seconds, step = 0.0, 0.5
 
-    def monotonic(self):
+    def now(self):
         self.seconds += self.step
-        return self.seconds
+        return clock.Moment(self.seconds, 0.0)
 
 
 def test_a_run_of_minutes_is_reproduced_bit_for_bit(tmp_path, monkeypatch):
     rare = CheckpointConfig(every_minutes=10.0)
     settings = config(tmp_path / "run", iterations=None, minutes=0.5, checkpoint=rare)
-    clock = Ticking()
-    monkeypatch.setattr(host_loop, "time", clock)
-    monkeypatch.setattr(module, "time", clock)
+    ticking = Ticking()
+    monkeypatch.setattr(clock, "now", ticking.now)
     run = train(settings)
     plan = read_plan(run.directory)
     assert run.finished
     assert plan.end == run.last["iteration"] > 4
     assert len(plan.entries) > 2
-    clock.step = 3.0  # a slower device
+    ticking.step = 3.0  # a slower device
     again = train(repeated_config(run.directory, run_dir=str(tmp_path / "again")))
     assert_same_player(again, run)
     assert counted(again) == counted(run)

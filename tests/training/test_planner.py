@@ -2,8 +2,8 @@ from itertools import pairwise
 
 import pytest
 
-from azjax.training.plan import Entry, new_plan
-from azjax.training.planner import Planner, plan_text
+from azjax.training.plan import new_plan
+from azjax.training.planner import Planner
 
 LENGTH = ("minutes", 10.0)  # 600 seconds
 
@@ -13,18 +13,12 @@ def row(seconds, loss: float | None = 1.0):
 
 
 def planner(num_evaluations=4, seconds=lambda row, share: row["iteration_seconds"]):
-    return Planner(LENGTH[1], num_evaluations, seconds)
-
-
-def add_compiling(planner, seconds):
-    """Adds an iteration that included compilation."""
-    planner.enter(f"a phase of {seconds} seconds")
-    planner.add_iteration(row(seconds))
+    return Planner(LENGTH[1], num_evaluations, 1000, seconds)
 
 
 def planned(planner, plan=None, *, iteration=3, seconds=100.0, evaluations=0, **rest):
     plan = plan or new_plan(LENGTH)
-    settings = {"has_evaluated": False} | rest
+    settings = {"has_evaluated": False, "updates": 1} | rest
     return planner.replanned(plan, iteration, seconds, evaluations, **settings)
 
 
@@ -47,16 +41,15 @@ def run(planner, seconds_of, *, evaluation_seconds=0.0, num_evaluations=0):
 
     def replan(*, has_evaluated=False):
         nonlocal plan
-        before = plan
         plan = planner.replanned(
             plan,
             iteration,
             seconds,
             max(evaluations, 0),
+            updates=iteration,
             has_evaluated=has_evaluated,
         )
-        news = planner.news(before, plan, 1000), planner.thinning(max(evaluations, 0))
-        lines.extend(filter(None, news))
+        lines.extend(planner.news())
         return plan.share(iteration)
 
     while shares[-1] < 1:
@@ -74,18 +67,22 @@ def run(planner, seconds_of, *, evaluation_seconds=0.0, num_evaluations=0):
     return seconds, shares, plan, lines, evaluated
 
 
-def test_nothing_is_planned_before_an_iteration_without_compilation():
+def test_the_first_iteration_with_updates_counts_until_there_is_a_second():
     clock = planner()
-    assert planned(clock).end is None
-    add_compiling(clock, 50.0)
+    clock.add_iteration(row(50.0, loss=None))
     assert planned(clock, has_evaluated=True).end is None
+    clock.add_iteration(row(50.0))
+    plan = planned(clock)
+    assert plan.end == 3 + 10
+    assert clock.news() == []
     clock.add_iteration(row(5.0))
-    assert planned(clock).end == 3 + 100
+    assert planned(clock, plan, iteration=4).end == 4 + 100
+    assert clock.news() == ["planned: 104 iterations, 104,000 positions in 10 minutes"]
 
 
 def test_the_plan_uses_the_median_iteration():
     clock = planner()
-    for seconds in (4.0, 5.0, 90.0):
+    for seconds in (1.0, 4.0, 5.0, 90.0):
         clock.add_iteration(row(seconds))
     assert planned(clock).end == 3 + 100
 
@@ -180,18 +177,6 @@ def test_slow_evaluations_are_left_out_and_learning_keeps_its_time(evaluation, s
     assert [line for line in lines if f"an evaluation takes {evaluation:.0f} s" in line]
 
 
-def test_the_share_follows_the_clock_during_a_long_compilation():
-    clock = planner()
-    add_compiling(clock, 140.0)
-    plan = planned(clock, iteration=1, seconds=150.0)
-    assert plan.share(1) == 0
-    plan = planned(clock, plan, iteration=2, seconds=375.0)
-    assert (plan.end, plan.share(2)) == (None, 0.5)
-    clock.add_iteration(row(5.0))
-    plan = planned(clock, plan, iteration=3, seconds=400.0)
-    assert (plan.end, plan.share(3)) == (3 + 40, 0.5)
-
-
 def test_the_run_is_replanned_after_half_of_the_remaining_time():
     clock = planner()
     clock.add_iteration(row(10.0))
@@ -201,27 +186,28 @@ def test_the_run_is_replanned_after_half_of_the_remaining_time():
     assert planned(clock, plan, iteration=12, seconds=500.0) == plan
 
 
-def test_a_phase_is_compiled_once_and_iterations_without_updates_are_not_used():
+@pytest.mark.parametrize("seconds", [[], [5.0]])
+def test_the_run_ends_when_its_time_is_over(seconds):
     clock = planner()
-    clock.add_iteration(row(5.0, loss=None))
-    assert planned(clock).end is None
-    for _ in range(2):
-        clock.enter("self-play")
-        clock.add_iteration(row(5.0))
-    assert planned(clock).end == 3 + 100
-
-
-@pytest.mark.parametrize("add", [add_compiling, lambda *_: None])
-def test_the_run_ends_when_its_time_is_over(add):
-    clock = planner()
-    add(clock, 5.0)
+    for each in seconds:
+        clock.add_iteration(row(each))
     plan = planned(clock, seconds=600.0)
     assert plan.share(2) == 0
     assert plan.share(3) == 1
 
 
+def test_a_run_without_an_update_goes_on_to_the_first_one():
+    clock, plan = planner(), new_plan(LENGTH)
+    for seconds in (600.0, 5999.0):
+        assert planned(clock, plan, seconds=seconds, updates=0) == plan
+    assert planned(clock, plan, seconds=5999.0, updates=1).share(3) == 1
+    assert planned(clock, plan, seconds=6000.0, updates=0).share(3) == 1
+    [line] = clock.news()
+    assert "10 minutes are over before the first update" in line
+
+
 def test_a_run_of_iterations_keeps_its_plan():
-    clock = Planner(None, 4, lambda row, share: 1.0)
+    clock = Planner(None, 4, 1000, lambda row, share: 1.0)
     clock.add_iteration(row(5.0))
     plan = new_plan(("iterations", 40))
     assert planned(clock, plan, seconds=1e6, has_evaluated=True) == plan
@@ -233,26 +219,15 @@ def test_an_iteration_remains_while_there_is_time():
     assert planned(clock, seconds=599.0).end == 4
 
 
-def test_a_late_plan_is_reported_once():
-    late = new_plan(LENGTH).continued(Entry(1, 0.1, None))
-    text = plan_text(new_plan(LENGTH), late, 8192)
-    assert "iteration 1 ended after more than a quarter of 10 minutes" in text
-    assert plan_text(late, late.continued(Entry(2, 0.2, None)), 8192) == ""
-
-
-def test_the_first_plan_is_printed_with_positions_and_a_warning():
-    unknown = new_plan(LENGTH)
-    text = plan_text(unknown, unknown.ending(0, 500), 8192)
-    assert text == "planned: 500 iterations, 4,096,000 positions in 10 minutes"
-    short = plan_text(unknown, unknown.ending(0, 3), 8192)
-    assert "too few iterations to learn much" in short
-    assert "--minutes" in short
-
-
 def test_only_large_changes_of_the_plan_are_printed():
-    plan = new_plan(LENGTH)
-    planned, soon = plan.ending(0, 500), plan.ending(0, 9)
-    small = [(plan, plan), (plan, plan.ending(0, 0)), (soon, soon.ending(4, 4))]
-    for before, after in [*small, (planned, planned.ending(9, 450))]:
-        assert plan_text(before, after, 8192) == ""
-    assert "planned: 300" in plan_text(planned, planned.ending(9, 300), 8192)
+    clock = planner()
+    plan, lines = new_plan(LENGTH), []
+    for seconds, used in ((1.0, 100.0), (1.0, 101.0), (1.1, 110.0), (2.0, 120.0)):
+        for _ in range(17):
+            clock.add_iteration(row(seconds))
+        plan = planned(clock, plan, seconds=used, has_evaluated=True)
+        lines += clock.news()
+    assert lines == [
+        "planned: 503 iterations, 503,000 positions in 10 minutes",
+        "planned: 243 iterations, 243,000 positions in 10 minutes",
+    ]

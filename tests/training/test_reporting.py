@@ -160,7 +160,7 @@ def test_plain_output_is_lines_without_control_codes(tmp_path, monkeypatch):
     report(tmp_path, ROWS, file=file)
     start, evaluation, iteration, last = file.getvalue().splitlines()
     assert start == f"train tic_tac_toe for 10 iterations in {tmp_path}"
-    assert evaluation == "[0 s] mistakes: network 40.0%, search 20.0%"
+    assert evaluation == "[0 s] mistakes: network alone 40.0%, with search 20.0%"
     assert iteration.startswith("[30 s] iteration 1, policy loss 1.250, ")
     assert last.startswith("[1 min 00 s] mistakes: ")
     assert "\x1b" not in file.getvalue()
@@ -205,7 +205,7 @@ def test_the_display_has_few_lines_at_any_terminal_width(tmp_path, monkeypatch, 
         assert len(console.render_lines(reporter._draw())) == 4
     assert "hello" in file.getvalue()
     if width >= 80:
-        assert "network \x1b[1m10.0%\x1b[0m\x1b[2m (was 40.0%)" in file.getvalue()
+        assert "network alone \x1b[1m10.0%\x1b[0m\x1b[2m (was 40.0%)" in file.getvalue()
         assert "20%" in file.getvalue()
         # On a loaded machine this can have taken some time.
         assert re.search(r"(4:00|3:[345]\d) left", file.getvalue())
@@ -240,7 +240,7 @@ def test_a_row_shows_its_losses_and_numbers(tmp_path):
             f"[30 s] iteration 1, value loss 0.500, ownership loss 0.00025{shown}, 40 "
             "games, 1,000 positions, 123 per second, 20% random moves"
         )
-        assert mistakes == "[30 s] mistakes: network 12.5%"
+        assert mistakes == "[30 s] mistakes: network alone 12.5%"
 
 
 def test_a_disk_error_is_reported_once_and_loses_no_metrics(tmp_path, monkeypatch):

@@ -103,7 +103,7 @@ def summary_of(monkeypatch):
 
     def text_of(print_run, player, run_dir):
         file = io.StringIO()
-        run = Run(run_dir, player, True, evaluation_row(0), evaluation_row(2))
+        run = Run(run_dir, player, True, 10, evaluation_row(0), evaluation_row(2))
         print_run(Console(file=file, width=250), run)
         return file.getvalue()
 
