@@ -17,6 +17,7 @@ import tyro
 from matplotlib.figure import Figure
 
 from azjax import games, players
+from azjax.devices import jit_network
 from azjax.games.host import first_state, next_state
 from azjax.players import Analysis, Branches
 
@@ -55,7 +56,7 @@ def search(game: games.Game, state: object, simulations: int) -> tuple[Analysis,
     if not isinstance(player, players.AlphaZeroPlayer):
         raise TypeError(f"not a player that searches: {spec}")
     batch = jax.tree.map(lambda leaf: jnp.asarray(leaf)[None], state)
-    choice, analysis, _ = jax.jit(player.analyze, static_argnums=2)(
+    choice, analysis, _ = jit_network(player.analyze, static_argnums=2)(
         jax.random.key(0), batch, None
     )
     return jax.device_get(analysis), float(choice.value[0])

@@ -14,6 +14,7 @@ import jax.numpy as jnp
 import optax
 
 from azjax import arena, games, networks, players, training
+from azjax.devices import jit_network
 from azjax.search import GumbelConfig
 
 NUM_GAMES, MOVES, NUM_CHUNKS, UPDATES = 256, 8, 16, 32
@@ -33,7 +34,7 @@ sampler = training.uniform_sampler()
 update = training.make_update(network, optimizer, training.head_losses, ema_decay=0.99)
 
 
-@jax.jit
+@jit_network
 def learn(learner, replay, index, rng_key):
     """Samples a batch and updates the network with it."""
     sample = sampler.choose((), index, rng_key, 256)

@@ -29,6 +29,7 @@ import tyro
 from playwright.sync_api import Page, Request, sync_playwright
 
 from azjax import games, players
+from azjax.devices import jit_network
 from azjax.games.host import first_state, legal_actions, next_state
 from azjax.play.web_export import export_web
 
@@ -133,7 +134,9 @@ def python_visits(options: Options, game: games.Game, states: Any) -> np.ndarray
     settings = f"&use_solver=false&simulations={options.simulations}"
     player = players.load(spec + settings, game)
     assert isinstance(player, players.AlphaZeroPlayer)
-    analyze = jax.jit(lambda key, states: player.analyze(key, states, None)[1].visits)
+    analyze = jit_network(
+        lambda key, states: player.analyze(key, states, None)[1].visits
+    )
     return np.asarray(analyze(jax.random.key(0), states))
 
 

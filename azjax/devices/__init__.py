@@ -4,7 +4,12 @@ from azjax.devices.chips import CHIPS, Chip, chip_of
 from azjax.devices.hlo import Instruction, Program, read_program
 from azjax.devices.products import Product, products, products_of
 from azjax.devices.spreading import AXIS, DIVIDED, REPLICATED, mesh_of, spread
-from azjax.devices.target import network_compiler_options, target_platform, tracing_for
+from azjax.devices.target import (
+    jit_network,
+    network_compiler_options,
+    target_platform,
+    tracing_for,
+)
 from azjax.devices.topologies import (
     compile_for,
     parse_device,
@@ -23,6 +28,7 @@ __all__ = [
     "Program",
     "chip_of",
     "compile_for",
+    "jit_network",
     "mesh_of",
     "network_compiler_options",
     "parse_device",

@@ -15,6 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax.devices import jit_network
 from azjax.games import State
 from azjax.players import (
     AlphaZeroPlayer,
@@ -142,7 +143,7 @@ class IncrementalSearch:
         # As a static argument, JAX would confuse some players.
         function = functools.partial(_search_slice, self._treedef)
         program = (
-            jax.jit(function, donate_argnums=3)
+            jit_network(function, donate_argnums=3)
             .lower(
                 _shapes(self._leaves),
                 jax.ShapeDtypeStruct((), jnp.uint32),

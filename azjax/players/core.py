@@ -1,6 +1,7 @@
 """The player interface, which chooses moves for a batch of positions, and its simplest
 player."""
 
+import functools
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 import jax
@@ -8,7 +9,7 @@ import jax.numpy as jnp
 from flax import struct
 from jax.sharding import Mesh
 
-from azjax.devices import spread
+from azjax.devices import jit_network, spread
 from azjax.games import Game, State, random_action
 from azjax.search.keys import draw
 
@@ -139,7 +140,7 @@ def choose_with_carry(
     return _choose_with_carry(type(player), mesh, player, rng_key, states, carry)
 
 
-@jax.jit(static_argnums=(0, 1))
+@functools.partial(jit_network, static_argnums=(0, 1))
 def _choose_with_carry(
     player_type: type[Any], mesh: Mesh | None, player: Player, *batch: Any
 ) -> tuple[Choice, Any]:

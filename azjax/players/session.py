@@ -6,12 +6,14 @@ list. A session is the common interface of both: a game that is played on the ho
 one session for each side.
 """
 
+import functools
 from collections.abc import Sequence
 from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
 import numpy as np
 
+from azjax.devices import jit_network
 from azjax.games import Game, State
 from azjax.games.host import legal_actions
 from azjax.players.analysis import Analysis
@@ -175,7 +177,8 @@ class _CompiledSession:
         self._carry = None
 
 
-@jax.jit(static_argnums=0)  # the type, as in `azjax.players.core`
+# The type is static, as in `azjax.players.core`.
+@functools.partial(jit_network, static_argnums=0)
 def _analyze(
     player_type: type, player: Player, rng_key: jax.Array, states: State, carry: Any
 ) -> tuple[Choice, Analysis | None, Any]:

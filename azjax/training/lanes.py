@@ -21,8 +21,8 @@ from azjax.devices import (
     AXIS,
     DIVIDED,
     REPLICATED,
+    jit_network,
     mesh_of,
-    network_compiler_options,
     spread,
 )
 
@@ -61,7 +61,6 @@ class Lanes(NamedTuple):
         num_replicated: int = 0,
         donate_argnums: Sequence[int] = (),
         out_specs: Any = DIVIDED,
-        compiler_options: dict[str, str] | None = None,
     ) -> Callable[..., Any]:
         """Returns the jitted function; each device computes its own lanes.
 
@@ -70,15 +69,11 @@ class Lanes(NamedTuple):
             num_replicated: number of replicated arguments.
             donate_argnums: as in `jax.jit`.
             out_specs: of the results, `DIVIDED` or `REPLICATED`.
-            compiler_options: as in `jax.jit`.
         """
-
         divided = spread(
             function, self.mesh, num_replicated=num_replicated, out_specs=out_specs
         )
-        return jax.jit(
-            divided, donate_argnums=donate_argnums, compiler_options=compiler_options
-        )
+        return jax.jit(divided, donate_argnums=donate_argnums)
 
     def jit_network(
         self,
@@ -87,16 +82,13 @@ class Lanes(NamedTuple):
         num_replicated: int,
         donate_argnums: Sequence[int] = (),
     ) -> Callable[..., Any]:
-        """`jit` for a function that evaluates a network, with the options for its
-        platform. The rounding of matrix products depends on the batch size; with
-        `one_by_one` the function is called once per lane and donates nothing."""
-        jit = functools.partial(
-            self.jit, compiler_options=network_compiler_options(self.platform)
-        )
+        """`jit` for a function that evaluates a network; see
+        `azjax.devices.jit_network`. The rounding of matrix products depends on the
+        batch size; with `one_by_one` the function is called once per lane and donates
+        nothing."""
         if not self.one_by_one:
-            return jit(
-                function, num_replicated=num_replicated, donate_argnums=donate_argnums
-            )
+            divided = spread(function, self.mesh, num_replicated=num_replicated)
+            return jit_network(divided, donate_argnums=donate_argnums)
 
         def of_lane(number: Any, *args: Any) -> Any:
             laned = args[num_replicated:]
@@ -104,7 +96,9 @@ class Lanes(NamedTuple):
             return function(*args[:num_replicated], *lane)
 
         # A loop inside one program would compile differently for each length.
-        of_lane = jit(of_lane, num_replicated=1 + num_replicated)
+        of_lane = jit_network(
+            spread(of_lane, self.mesh, num_replicated=1 + num_replicated)
+        )
         join = self.jit(
             lambda *lanes: jax.tree.map(lambda *x: jnp.concatenate(x), *lanes)
         )

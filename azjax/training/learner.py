@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import optax
 from flax import struct
 
+from azjax.devices import jit_network
 from azjax.games import Game
 from azjax.networks import (
     AuxiliaryHead,
@@ -277,7 +278,7 @@ def make_update(
         )
         return learner, metrics, sample_loss
 
-    return jax.jit(update, donate_argnums=0)
+    return jit_network(update, donate_argnums=0)
 
 
 def update_bytes(

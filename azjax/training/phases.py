@@ -166,7 +166,7 @@ def phases(
     player = AlphaZeroPlayer(game, config.search, simulations, network, averaged)
     yield Phase(
         f"evaluation, {simulations} simulations",
-        lanes.jit(AlphaZeroPlayer.choose, num_replicated=1),
+        lanes.jit_network(AlphaZeroPlayer.choose, num_replicated=1),
         (player, keys, positions),
         averaged,
         0,

@@ -34,7 +34,7 @@ from azjax.data import (
 )
 from azjax.data.files import GameFile, file_size
 from azjax.data.rows import check_values, checked_run
-from azjax.devices import spread
+from azjax.devices import jit_network, spread
 from azjax.games import Game, State
 from azjax.players import AlphaZeroPlayer
 from azjax.players.batches import batch_layout
@@ -352,7 +352,7 @@ class PositionSearches:
         return made
 
 
-@functools.partial(jax.jit, static_argnums=0)
+@functools.partial(jit_network, static_argnums=0)
 def _search(mesh: Mesh | None, player: AlphaZeroPlayer, *batch: Any) -> SearchTargets:
     """Takes the keys, positions and actions as `batch`."""
     return spread(search_targets, mesh, num_replicated=1)(player, *batch)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
+from azjax.devices import jit_network
 from azjax.games import Game, State
 from azjax.games.core import initial_states, select
 from azjax.games.random_moves import play_random_moves
@@ -202,7 +203,7 @@ def make_self_play(
     recurrent_fn = make_recurrent_fn(game, network)
     searches = Searches(game, recurrent_fn, search, config).search_all
     player = _SelfPlay(game, network, search, config, searches, policy_entries)
-    return jax.jit(player.play_chunk, donate_argnums=2)
+    return jit_network(player.play_chunk, donate_argnums=2)
 
 
 class _SelfPlay(NamedTuple):

@@ -21,7 +21,7 @@ import tyro
 from timing import time_in_turns
 
 from azjax import games
-from azjax.devices import network_compiler_options
+from azjax.devices import jit_network
 from azjax.games import Game, State
 from azjax.games.core import initial_states
 from azjax.games.random_moves import play_random_moves
@@ -102,9 +102,8 @@ def make_search(game: Game, states: State, settings: Settings) -> Callable:
     player = AlphaZeroPlayer(
         game, GumbelConfig(), settings.simulations, network, variables
     )
-    choose = jax.jit(
-        lambda player, states: player.choose(jax.random.key(0), states).action,
-        compiler_options=network_compiler_options(jax.default_backend()),
+    choose = jit_network(
+        lambda player, states: player.choose(jax.random.key(0), states).action
     )
     return lambda: choose(player, states)
 

@@ -23,7 +23,7 @@ import tyro
 from timing import time_in_turns
 
 from azjax import games
-from azjax.devices import network_compiler_options
+from azjax.devices import jit_network
 from azjax.networks import ConvTrunkConfig, NetworkConfig, predict
 from azjax.players import first_network
 from azjax.search import GumbelConfig
@@ -103,11 +103,7 @@ def self_play_run(game, network, variables, settings: Settings) -> Callable:
         moves_per_chunk=settings.moves,
         num_simulations=(settings.simulations,),
     )
-    play_chunk = jax.jit(
-        make_self_play(game, network, GumbelConfig(), config),
-        donate_argnums=2,
-        compiler_options=network_compiler_options(jax.default_backend()),
-    )
+    play_chunk = make_self_play(game, network, GumbelConfig(), config)
     in_progress = start_games(game, settings.games, jax.random.key(1))
     rng_key = jax.random.key(2)
 
@@ -127,7 +123,7 @@ def network_run(
 ) -> Callable:
     """Returns a function without arguments that evaluates batches and waits."""
 
-    @jax.jit(compiler_options=network_compiler_options(jax.default_backend()))
+    @jit_network
     def run(variables, observation):
         def evaluate(observation, _):
             prediction = predict(network, variables, observation)

@@ -27,6 +27,7 @@ import tyro
 
 from azjax import arena, games, players
 from azjax.arena import SolvedPositions
+from azjax.devices import jit_network
 from azjax.players import NetworkPlayer, TrainedPlayer
 from azjax.search import SEARCHES
 
@@ -136,7 +137,7 @@ def _make_analyze(trained: TrainedPlayer, simulations: int):
         choice, analysis, _ = search.analyze(rng_key, states, None)
         return choice, analysis.visits
 
-    return jax.jit(analyze)
+    return jit_network(analyze)
 
 
 def measure(positions: SolvedPositions, found: Found, simulations: int) -> list[dict]:

@@ -29,6 +29,7 @@ from opening_trap import by_stage
 
 from azjax import arena, games, players
 from azjax.arena import SolvedPositions
+from azjax.devices import jit_network
 from azjax.games import State
 from azjax.games.core import select
 from azjax.networks import expected_value
@@ -106,7 +107,7 @@ def make_play(trained: TrainedPlayer, simulations: int, *, explores: bool) -> Ca
         after = jax.vmap(game.step)(states, search(rng_key, states).action)
         return jax.vmap(select)(states.terminated, states, after), None
 
-    @jax.jit
+    @jit_network
     def play(rng_key: jax.Array, states: State) -> jax.Array:
         keys = jax.random.split(rng_key, game.max_moves)
         last, _ = jax.lax.scan(move, states, keys)
@@ -126,7 +127,7 @@ def values_by_source(
     values = {"network": expected_value(result)}
     for number in settings.simulations:
         search = make_search(trained, number, explores=False)
-        values[f"search, {number}"] = jax.jit(
+        values[f"search, {number}"] = jit_network(
             lambda rng_key, states, search=search: improved_value(
                 search(rng_key, states)
             )

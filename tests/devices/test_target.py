@@ -2,11 +2,13 @@ import runpy
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from azjax.devices import (
     AXIS,
     compile_for,
+    jit_network,
     network_compiler_options,
     target,
     target_platform,
@@ -47,14 +49,20 @@ def test_convolutions_on_a_cpu_are_not_computed_by_ynnpack():
             x, kernel, (1, 1), "SAME", dimension_numbers=dimensions
         )
 
-    kernel, x = jnp.ones((3, 3, 32, 32)), jnp.ones((64, 6, 7, 32))
-    lanes = spread_lanes(1, one_by_one=False, devices=jax.devices("cpu")[:1])
-    in_training = lanes.jit_network(convolve, num_replicated=1)
-    options = network_compiler_options("cpu")
-    for compiled in (jax.jit(convolve, compiler_options=options), in_training):
+    devices = jax.devices("cpu")[:1]
+    arrays = jnp.ones((3, 3, 32, 32)), jnp.ones((64, 6, 7, 32))
+    kernel, x = jax.device_put(arrays, devices[0])
+    lanes, alone = (
+        spread_lanes(1, one_by_one=False, devices=devices),
+        jit_network(convolve),
+    )
+    for compiled in (alone, lanes.jit_network(convolve, num_replicated=1)):
         program = compiled.lower(kernel, x).compile().as_text()
         assert "convolution" in program
         assert "__ynn_fusion" not in program
+    # JAX takes options for the outermost program only.
+    nested = jax.jit(lambda kernel: alone(kernel, x))(kernel)
+    np.testing.assert_allclose(nested, alone(kernel, x), rtol=1e-5)
 
 
 def test_other_platforms_and_versions_have_no_options(monkeypatch):
