@@ -11,6 +11,7 @@ from flax import struct
 
 from azjax import games as game_register
 from azjax.compilation_cache import enable_compilation_cache
+from azjax.devices import jit_network
 from azjax.games import Game
 from azjax.networks import QNetwork, QParams, init_q_network
 from azjax.players import TrainedQ, load_compiled, save_q_player
@@ -107,7 +108,9 @@ def _make_functions(
     """Returns the functions that the host loop calls."""
     evaluator = Evaluator(game, config.evaluation, config.opponents)
     device = jax.sharding.SingleDeviceSharding(jax.devices()[0])
-    play_and_learn = jax.jit(make_iterate(config, game, network), donate_argnums=(0, 1))
+    play_and_learn = jit_network(
+        make_iterate(config, game, network), donate_argnums=(0, 1)
+    )
     weight_norm = jax.jit(optax.tree.norm)
 
     # Placed like restored arrays; otherwise a continued run would compile twice.
