@@ -92,15 +92,14 @@ def _is_row(row: Row) -> bool:
     """Returns whether a row has the fields that all rows of its kind have, and the
     right types."""
     kind, scores = row.get("kind"), row.get(SCORES, {})
-    if not isinstance(kind, str) or not isinstance(scores, dict):
+    if kind not in ("iteration", "evaluation") or not isinstance(scores, dict):
         return False
     numbers = {name: row[name] for name in row if name not in ("kind", SCORES)}
-    needed = list(_NEEDED.get(kind, ()))
+    needed = list(_NEEDED[kind])
     for name in graded(row):
         needed += [f"{name}_mistakes{end}" for end in ("", "_low", "_high")]
     return (
-        bool(needed)
-        and all(_is_finite(row.get(name)) for name in needed)
+        all(_is_finite(row.get(name)) for name in needed)
         and type(row["iteration"]) is type(row["positions"]) is int
         and all(
             value is None or (is_number(value) and not abs(value) > MAX_NUMBER)

@@ -10,7 +10,7 @@ from azjax.networks.trunks import TRUNKS
 from azjax.program import program_for
 from azjax.remote import Directory
 from azjax.training.config import TrainConfig
-from azjax.training.metrics import METRICS_FILE, read_metrics
+from azjax.training.metrics import METRICS_FILE, iterate_metrics
 from azjax.training.saved_config import OUTSIDE, load_config
 from azjax.training.summary import result_texts
 
@@ -34,11 +34,12 @@ def model_card(directory: Directory, *, hardware: str = "") -> str:
         OSError: its metrics cannot be read.
     """
     config = load_config(directory, allowed=OUTSIDE)
-    rows = read_metrics(directory / METRICS_FILE)
-    evaluations = [row for row in rows if row["kind"] == "evaluation"]
-    if not evaluations:
+    first = last = None
+    for row in iterate_metrics(directory / METRICS_FILE):
+        if row["kind"] == "evaluation":
+            first, last = first or row, row
+    if first is None or last is None:
         raise ValueError(f"{directory} has no evaluation, so its strength is unknown")
-    first, last = evaluations[0], evaluations[-1]
     initial = first if first["iteration"] == 0 and first is not last else None
     lines = [f"# {game_title(config.game)}", "", "| | |", "|---|---|"]
     facts = [*_settings(config), *result_texts(initial, last)]

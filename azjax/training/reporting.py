@@ -2,7 +2,7 @@
 
 import contextlib
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Self
 
 from rich.console import Console, Group, RenderableType
@@ -22,10 +22,10 @@ from azjax.training.metrics import (
     MetricsFile,
     Row,
     graded,
+    iterate_metrics,
     json_line,
     losses,
     opponents,
-    read_metrics,
 )
 from azjax.training.plots import PLAYERS, plot_learning
 from azjax.training.run_config import RunConfig
@@ -66,6 +66,7 @@ class Reporter:
         self._start = start or {"iteration": -1, "seconds": 0.0, "last": None}
         self._console = console or Console()
         self._iteration: Row | None = None
+        self._purge_from: int | None = None  # positions; of older TensorBoard events
         self._note: Spinner | None = None
         self._notes_seen: set[str] = set()
         self._failures: set[str] = set()
@@ -82,25 +83,17 @@ class Reporter:
     def __enter__(self) -> Self:
         """Opens the files and starts the display."""
         path = self._files.path / METRICS_FILE
-        rows = read_metrics(path)
-        kept = self._included(rows)
-        replace_file(path, b"".join(map(json_line, kept)))
+        replace_file(path, map(json_line, self._kept(iterate_metrics(path))))
         self._metrics = MetricsFile(path)
-        newest = max((row["positions"] for row in kept), default=-1)
         self._sinks: dict[str, Sink] = {}
         with self._surviving(EVENTS):
             self._sinks[EVENTS] = EventFile(
-                self._files.path / "tensorboard", newest + 1 if rows else None
+                self._files.path / "tensorboard", self._purge_from
             )
-        evaluations = [row for row in kept if row["kind"] == "evaluation"]
-        iterations = [row for row in kept if row["kind"] == "iteration"]
-        self.first = evaluations[0] if evaluations else None
-        self.last = evaluations[-1] if evaluations else None
-        self._iteration = iterations[-1] if iterations else None
         if self._live:
             self._live.start(refresh=True)
         else:
-            doing = "continue training" if iterations else "train"
+            doing = "continue training" if self._iteration else "train"
             minutes, where = self._config.minutes, self._files.directory
             length = f"{self._config.iterations or 0:,} iterations"
             if minutes is not None:
@@ -109,7 +102,7 @@ class Reporter:
         with self._surviving("metrics to services"):
             continues = self._start["iteration"] >= 0
             self._sinks |= open_sinks(
-                self._files.path, self._config, kept, self.message, continues=continues
+                self._files.path, self._config, self.message, continues=continues
             )
         return self
 
@@ -181,16 +174,24 @@ class Reporter:
         with self._surviving("to the run directory"):
             self._files.publish(METRICS_FILE, "plots", "tensorboard", SINKS_DIRECTORY)
 
-    def _included(self, rows: Sequence[Row]) -> list[Row]:
-        """Returns the rows up to the checkpoint; later ones will be computed again."""
+    def _kept(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """Yields the rows up to the checkpoint, and takes those that are displayed;
+        later ones will be computed again."""
         last = self._start["last"]
         evaluated = -1 if last is None else last["iteration"]
-
-        def end(row: Row) -> int:
+        for row in rows:
+            self._purge_from = self._purge_from or 0
             is_evaluation = row["kind"] == "evaluation"
-            return evaluated if is_evaluation else self._start["iteration"]
-
-        return [row for row in rows if row["iteration"] <= end(row)]
+            if row["iteration"] > (
+                evaluated if is_evaluation else self._start["iteration"]
+            ):
+                continue
+            self._purge_from = max(self._purge_from, row["positions"] + 1)
+            if is_evaluation:
+                self.first, self.last = self.first or row, row
+            else:
+                self._iteration = row
+            yield row
 
     def _record(self, kind: str, row: Row) -> None:
         self._note = None

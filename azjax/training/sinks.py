@@ -3,18 +3,19 @@
 import dataclasses
 import functools
 import importlib.util
+import itertools
 import json
 import queue
 import re
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from azjax.checks import check_int
 from azjax.players.weights import open_regular
 from azjax.remote import replace_file
-from azjax.training.metrics import Row
+from azjax.training.metrics import METRICS_FILE, Row, iterate_metrics
 from azjax.training.mlflow_sink import MlflowSink
 from azjax.training.run_config import RunConfig
 from azjax.training.wandb_sink import WandbSink
@@ -68,7 +69,6 @@ def check_sinks(names: Sequence[str]) -> None:
 def open_sinks(
     files: Path,
     config: RunConfig,
-    rows: Sequence[Row],
     report: Callable[[str], None],
     *,
     continues: bool,
@@ -76,12 +76,11 @@ def open_sinks(
     """Yields the sinks of a run with names for messages.
 
     A continued run gets the services' runs that it had. Each sink gets the rows so far
-    that it lacks.
+    that it lacks, from the metrics file.
 
     Args:
         files: the local directory of the run's files.
         config: of the run.
-        rows: metrics so far.
         report: called in another thread with a line about where a service's run is.
         continues: whether the run continues from a checkpoint.
     """
@@ -90,6 +89,7 @@ def open_sinks(
         if not continues:
             path.unlink(missing_ok=True)
         connect = functools.partial(SERVICES[name], files, config)
+        rows = iterate_metrics(files / METRICS_FILE)
         yield f"to {SERVICES[name].title}", BackgroundSink(connect, path, rows, report)
 
 
@@ -118,7 +118,7 @@ class BackgroundSink:
         self,
         connect: Callable[[str | None], ServiceSink],
         path: Path,
-        rows: Sequence[Row],
+        rows: Iterable[Row],
         report: Callable[[str], None],
     ):
         """Connects in the thread.
@@ -126,13 +126,13 @@ class BackgroundSink:
         Args:
             connect: connects to the service's run with an id, a new one if it is None.
             path: of the file with the id and the last rows that were written.
-            rows: the first rows to write.
+            rows: the first rows to write, read in the thread; those that `write` gets
+                too are written once.
             report: called in the thread with a line about where the run is.
         """
         self._connect, self._path, self._report = connect, path, report
         self._rows: queue.SimpleQueue[Row | None] = queue.SimpleQueue()
-        for row in rows:
-            self._rows.put(row)
+        self._first_rows = rows
         self._error: Exception | None = None
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
@@ -179,7 +179,7 @@ class BackgroundSink:
             state = state or _State(sink.id)
             _write_state(self._path, state)
             self._report(sink.place)
-            for row in iter(self._rows.get, None):
+            for row in itertools.chain(self._first_rows, iter(self._rows.get, None)):
                 kind, iteration = row["kind"], row["iteration"]
                 if iteration > getattr(state, kind):
                     sink.write(row)

@@ -6,6 +6,7 @@ import math
 import random
 import re
 import tomllib
+from collections import deque
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 from azjax.checks import check_int
 from azjax.players.weights import open_regular
 from azjax.training.host_loop import length_of
-from azjax.training.metrics import METRICS_FILE, read_metrics
+from azjax.training.metrics import METRICS_FILE, iterate_metrics
 from azjax.training.plan import read_plan
 from azjax.training.run_config import RunConfig, flattened
 from azjax.training.run_directory import CHECKPOINTS
@@ -183,7 +184,7 @@ def is_finished(config: RunConfig) -> bool:
     directory = config.directory
     try:
         plan = read_plan(directory)
-        *_, last = read_metrics(directory / METRICS_FILE)
+        (last,) = deque(iterate_metrics(directory / METRICS_FILE), maxlen=1)
         iteration, kind = int(last["iteration"]), last["kind"]
     except (OSError, ValueError, KeyError, TypeError):
         return False

@@ -17,6 +17,7 @@ ROWS = [iteration_row(1), evaluation_row(2, mistakes=0.1, random=0.5)]
             json.dumps,
             (
                 ROWS[0] | {"kind": "note"},
+                ROWS[1] | {"kind": "id"},
                 ROWS[0] | {"kind": None},
                 ROWS[0] | {"iteration": "1"},
                 ROWS[0] | {"iteration": None},
