@@ -110,17 +110,16 @@ class Nodes:
 
 
 def empty_nodes(
-    embedding: Any, num_actions: int, num_nodes: int, *, use_solver: bool = False
+    embedding: Any, num_actions: int, size: int, *, use_solver: bool = False
 ) -> Nodes:
-    """Returns B trees without nodes.
+    """Returns trees without nodes.
 
     Args:
         embedding: leaves `[B, ...]`; only their shapes and dtypes are used.
         num_actions: A.
-        num_nodes: N.
+        size: M.
         use_solver: whether to allocate proven bounds.
     """
-    size = jax.tree.leaves(embedding)[0].shape[0] * num_nodes
     none = jnp.full(size, NO_PARENT, jnp.int32)
     zeros = jnp.zeros(size, jnp.float32)
     by_action = jnp.zeros((size, num_actions), jnp.float32)

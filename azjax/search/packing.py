@@ -146,10 +146,10 @@ class Table:
     @classmethod
     def of(cls, records: Any) -> "Table":
         """Returns the table of some records, leaves `[M, ...]`, packed unless the
-        program is for a CPU."""
-        if target_platform() == "cpu":
-            return cls(data=records, packing=None)
+        program is for a CPU or the records are empty."""
         packing = Packing.of(records)
+        if target_platform() == "cpu" or not packing.num_words:
+            return cls(data=records, packing=None)
         return cls(data=packing.pack(records), packing=packing)
 
     @property

@@ -26,8 +26,9 @@ def empty_tree(
         use_solver: as in `search`.
     """
     check_int("num_nodes", num_nodes, 1, 2**31 - 2)
-    nodes = empty_nodes(embedding, num_actions, num_nodes, use_solver=use_solver)
     batch_size = jax.tree.leaves(embedding)[0].shape[0]
+    size = batch_size * num_nodes
+    nodes = empty_nodes(embedding, num_actions, size, use_solver=use_solver)
     return to_tree(
         nodes, num_nodes, jnp.zeros((batch_size, num_actions), jnp.float32), None
     )

@@ -93,9 +93,8 @@ def search(
             f"{batch_size} games with {num_nodes} nodes each are more than 2**31 nodes"
         )
     if tree is None:
-        nodes = empty_nodes(
-            root.embedding, num_actions, num_nodes, use_solver=use_solver
-        )
+        size = batch_size * num_nodes
+        nodes = empty_nodes(root.embedding, num_actions, size, use_solver=use_solver)
     else:
         nodes = _nodes_of(tree, root, num_simulations, use_solver)
     nodes = set_roots(nodes, root, num_nodes)

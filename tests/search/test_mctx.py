@@ -254,8 +254,11 @@ def assert_same_result(dice, ours, theirs) -> int:
         else:
             close(found, expected, err_msg=name)
     is_used = our_tree.node_visits > 0
-    found, expected = our_tree.embeddings[is_used], tree.embeddings[is_used]
-    np.testing.assert_array_equal(found, expected)
+    found, expected = (
+        jax.tree.map(lambda leaf: leaf[is_used], one.embeddings)
+        for one in (our_tree, tree)
+    )
+    chex.assert_trees_all_equal(found, expected)
     return num_cut
 
 
@@ -436,19 +439,20 @@ def find_path(library, rng_key):
 
 
 def choose_arm(library, rng_key):
-    """Improves the policy of a bandit; the network's value completes the Q-values."""
+    """Improves the policy of a bandit, which has no state; the network's value
+    completes the Q-values."""
     random = np.random.default_rng(0)
     prior_logits = random.normal(size=(8, 20)).astype(np.float32)
     reward = random.uniform(size=(8, 20)).astype(np.float32)
 
-    def model(params, rng_key, action, depth):
+    def model(params, rng_key, action, state):
         output = library.RecurrentFnOutput(
-            reward=jnp.where(depth == 0, jnp.asarray(reward)[jnp.arange(8), action], 0),
+            reward=jnp.asarray(reward)[jnp.arange(8), action],
             discount=jnp.ones(8),
             prior_logits=jnp.zeros((8, 20)),
             value=jnp.zeros(8),
         )
-        return output, depth + 1
+        return output, state
 
     return library.gumbel_muzero_policy(
         params=(),
@@ -456,10 +460,11 @@ def choose_arm(library, rng_key):
         root=library.RootFnOutput(
             prior_logits=jnp.asarray(prior_logits),
             value=jnp.asarray(reward.mean(axis=1)),
-            embedding=jnp.zeros(8),
+            embedding=(),
         ),
         recurrent_fn=model,
         num_simulations=4,
+        max_depth=1,
         qtransform=functools.partial(
             library.qtransform_completed_by_mix_value, use_mixed_value=False
         ),
