@@ -16,7 +16,7 @@ from azjax.training.config import TrainConfig
 from azjax.training.host_loop import PLAYER
 from azjax.training.metrics import METRICS_FILE, SCORES, Row, graded, iterate_metrics
 from azjax.training.optimizer_identity import VERSION_INDEPENDENT
-from azjax.training.plots import PLAYERS
+from azjax.training.plots import mistakes_label, score_label
 from azjax.training.q_config import QConfig
 from azjax.training.reporting import duration
 from azjax.training.run_config import flattened
@@ -53,8 +53,8 @@ class Measure(NamedTuple):
     def label(self) -> str:
         """The measure in words."""
         if self.kind == SCORES:
-            return f"score against {self.name}"
-        return f"mistakes, {PLAYERS.get(self.name, (self.name,))[0]}"
+            return score_label(self.name)
+        return mistakes_label(self.name)
 
 
 class Rate(NamedTuple):
@@ -277,7 +277,7 @@ def sections(
 def _progress(runs: Sequence[SavedRun]) -> Iterator[tuple[str, list[str]]]:
     """Yields names and texts of the runs' counters."""
     last = [run.counters for run in runs]
-    yield "time", [duration(row["seconds"]) if row else NONE for row in last]
+    yield "training time", [duration(row["seconds"]) if row else NONE for row in last]
     for name, counter in _COUNTS.items():
         yield name, [f"{row[counter]:,}" if row else NONE for row in last]
 

@@ -5,12 +5,13 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from azjax.arena.chart import INK, PALE_INK, shortened, style_axes
+from azjax.arena.chart import INK, shortened, style_axes
 from azjax.games import game_title
 from azjax.training.comparison import Measure, SavedRun, measures
 from azjax.training.metrics import SCORES
 from azjax.training.plots import (
     OPPONENTS,
+    count_axis,
     draw_interval,
     empty_figure,
     mistakes_axis,
@@ -51,7 +52,9 @@ def draw_comparison(runs: Sequence[SavedRun]) -> "Figure":
         _draw_measure(right, runs, measure, "positions")
         subtitle(left, f"{measure.label[0].upper()}{measure.label[1:]}")
     time_axis(panels[-1, 0], _longest(runs, "seconds"))
-    _position_axis(panels[-1, 1], _longest(runs, "positions"))
+    most = _longest(runs, "positions")
+    unit, size = position_unit(most)
+    count_axis(panels[-1, 1], unit, max(most, 1.0) / size)
     lines = {line.get_label(): line for axes in panels.flat for line in axes.lines}
     legend = figure.legend(
         [lines[name] for name in names],
@@ -113,16 +116,6 @@ def position_unit(most: float) -> tuple[str, float]:
     if most < 20_000_000:
         return "thousand positions", 1e3
     return "million positions", 1e6
-
-
-def _position_axis(axes: "Axes", most: float) -> None:
-    """Labels the horizontal axis with positions from 0 to `most`, in
-    `position_unit`."""
-    unit, size = position_unit(most)
-    axes.set_xlim(0, max(most, 1.0) / size)
-    axes.locator_params(axis="x", nbins=6, steps=[1, 2, 5, 10])
-    axes.xaxis.set_major_formatter("{x:,g}")
-    axes.set_xlabel(unit, color=PALE_INK, fontsize=9)
 
 
 _UNITS = {"seconds": time_unit, "positions": position_unit}

@@ -37,8 +37,20 @@ POSITIONS, GAMES = "#009e73", "#e69f00"
 OPPONENTS = (NETWORK, SEARCH, POLICY, VALUE, GAMES, "#56b4e9", "#000000")
 PLAYERS = {"network": ("network alone", NETWORK), "search": ("with search", SEARCH)}
 LOSSES = {"policy": POLICY, "value": VALUE}
-_LEGEND_ROW = 0.17  # height of a row of the losses' legend, of that of the lines
+_MARGIN = 0.015  # of the horizontal axis, on both sides: room for half a marker
+_LEGEND_ROW = 0.22  # height of a row of the losses' legend, of that of the lines
+LOGARITHMIC = "logarithmic scale"
 OTHER_LOSSES = (NETWORK, SEARCH, GAMES, "#56b4e9", "#000000")
+
+
+def mistakes_label(player: str) -> str:
+    """Names the mistake rate of a player of a run."""
+    return f"mistakes, {PLAYERS.get(player, (player,))[0]}"
+
+
+def score_label(opponent: str) -> str:
+    """Names the score that evaluations measure against an opponent."""
+    return f"score, network alone against {opponent}"
 
 
 def plot_learning(run_dir: Path, game: str | None = None) -> Path:
@@ -141,10 +153,15 @@ def time_axis(axes: "Axes", longest: float) -> None:
     """Labels the horizontal axis with times from 0 to `longest` (seconds), in
     `time_unit`."""
     unit, seconds = time_unit(longest)
-    axes.set_xlim(0, max(longest, 1.0) / seconds)
+    count_axis(axes, f"{unit} of training", max(longest, 1.0) / seconds)
+
+
+def count_axis(axes: "Axes", label: str, longest: float) -> None:
+    """Labels the horizontal axis with numbers from 0 to `longest`."""
+    axes.set_xlim(-_MARGIN * longest, (1 + _MARGIN) * longest)
     axes.locator_params(axis="x", nbins=8, steps=[1, 2, 5, 10])
-    axes.xaxis.set_major_formatter("{x:g}")
-    axes.set_xlabel(unit, color=PALE_INK, fontsize=9)
+    axes.xaxis.set_major_formatter("{x:,g}")
+    axes.set_xlabel(label, color=PALE_INK, fontsize=9)
 
 
 def _players(row: Row) -> list[str]:
@@ -181,10 +198,11 @@ def mistakes_axis(axes: "Axes", rates: np.ndarray) -> float:
     smallest = 100 * min(rate[rate > 0], default=0.01)
     if (rate == 0).any():
         axes.set_yscale("symlog", linthresh=smallest, linscale=0.4)
-        bottom = 0.0
+        bottom, label = 0.0, f"logarithmic from {smallest:.2g}% up"
     else:
         axes.set_yscale("log")
-        bottom = smallest / 2
+        bottom, label = smallest / 2, LOGARITHMIC
+    axes.set_ylabel(label, color=PALE_INK, fontsize=9)
     ticks = [digit * 10.0**power for power in range(-4, 3) for digit in (1, 2, 5)]
     # The scale is linear near 0, where labels would overlap.
     with_zero = [0.0, *(tick for tick in ticks if tick >= smallest)]
@@ -318,6 +336,7 @@ def _draw_speed(axes: "Axes", iterations: Sequence[Row], seconds: float) -> None
         np.diff(positions, prepend=0), 1
     )
     axes.set_yscale("log")
+    axes.set_ylabel(LOGARITHMIC, color=PALE_INK, fontsize=9)
     draw_line(axes, times, speed, "positions", POSITIONS)
     rate = per_position * speed
     # A logarithmic scale cannot show chunks without a finished game.

@@ -64,12 +64,15 @@ def test_settings_progress_and_strength_are_printed(runs, capsys):
     assert table["first"] == ["second"]
     assert table["settings that differ"] == []
     assert table["seed"] == ["3", "0"]
-    assert table["time"] == ["2 min 00 s", "10 h 00 min"]
+    assert table["training time"] == ["2 min 00 s", "10 h 00 min"]
     assert table["iterations"] == ["4", "1,200"]
     assert table["positions"] == ["4,000", "1,200,000"]
     assert table["after"] == ["iteration 4, 2 min 00 s", "-"]
     assert table["mistakes, network alone"] == ["25.0% (20.0 to 30.0)", "-"]
-    assert table["score against random"] == ["75.0% (70.0 to 80.0)", "-"]
+    assert table["score, network alone against random"] == [
+        "75.0% (70.0 to 80.0)",
+        "-",
+    ]
     assert "learner.batch-size" not in table
     assert not err
 

@@ -101,8 +101,8 @@ def test_mistakes_come_before_scores(tmp_path):
     found = measures(read_runs([first, second]))
     labels = {
         Measure("mistakes", "network"): "mistakes, network alone",
-        Measure("scores", "random"): "score against random",
-        Measure("scores", "greedy"): "score against greedy",
+        Measure("scores", "random"): "score, network alone against random",
+        Measure("scores", "greedy"): "score, network alone against greedy",
     }
     assert found == list(labels)
     assert [measure.label for measure in found] == list(labels.values())

@@ -72,6 +72,17 @@ def test_the_plot_is_a_picture_with_colors_and_no_other_file_is_left(tmp_path):
     assert list(path.parent.iterdir()) == [path]
 
 
+@pytest.mark.parametrize("mistakes", [0.1, 0.0])
+def test_axes_leave_room_for_markers_and_say_that_they_are_not_linear(mistakes):
+    rows = [evaluation_row(0, mistakes=0.4), *map(iteration_row, range(1, 5))]
+    for axes in draw_learning([*rows, evaluation_row(4, mistakes=mistakes)], "Go").axes:
+        low, high = axes.get_xlim()
+        assert low < 0
+        assert high > 40
+        is_linear = axes.get_yscale() == "linear"
+        assert ("logarithmic" in axes.get_ylabel()) != is_linear
+
+
 def labels(rows):
     """The legends of the panels, top to bottom."""
     panels = draw_learning(rows, "Go").axes
