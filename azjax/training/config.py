@@ -225,7 +225,7 @@ class TrainConfig:
 
     Attributes:
         game: game spec, as `azjax.games.make` takes it, for example `connect_four`.
-        minutes: length of the run, compilation and evaluation included.
+        minutes: length of the run, evaluation included, compilation not.
         iterations: length of the run in iterations; exactly one of the two is given.
         plan: directory of a run to reproduce: its plan gives the fraction of the run
             that is done after each iteration; `azjax.training.repeated_config` returns

@@ -77,7 +77,7 @@ class QConfig:
 
     Attributes:
         game: spec of a small game.
-        minutes: length of the run, compilation and evaluation included; 2 if neither
+        minutes: length of the run, evaluation included, compilation not; 2 if neither
             this nor `iterations` is given.
         iterations: length of the run in batches of moves.
         seed: seed of all random numbers.
