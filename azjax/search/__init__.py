@@ -12,11 +12,14 @@ parts of a batch with keys of their own, `R` gathered nodes.
 """
 
 from mctx import (
+    GumbelMuZeroExtraData,
     InteriorActionSelectionFn,
     LoopFn,
     RecurrentFn,
+    RecurrentFnOutput,
     RecurrentState,
     RootActionSelectionFn,
+    RootFnOutput,
     gumbel_muzero_interior_action_selection,
     gumbel_muzero_root_action_selection,
     muzero_action_selection,
@@ -39,13 +42,7 @@ from azjax.search.muzero import gumbel_muzero_policy, muzero_policy
 from azjax.search.roots import improved_value
 from azjax.search.subtree import empty_tree, find, init_trees, subtree
 from azjax.search.tree_search import SearchSlice, search
-from azjax.search.types import (
-    GumbelMuZeroExtraData,
-    PolicyOutput,
-    RecurrentFnOutput,
-    RootFnOutput,
-    Tree,
-)
+from azjax.search.types import PolicyOutput, Tree
 from azjax.search.uct import uct_policy
 
 __all__ = [
