@@ -3,7 +3,7 @@
 import contextlib
 import dataclasses
 import functools
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, NamedTuple, Protocol, TypeVar
 
@@ -255,14 +255,7 @@ def run_loop(
             stack.enter_context(context)
         for note in notes:
             reporter.message(note)
-        planner = Planner(
-            config.minutes,
-            config.evaluation.num_evaluations,
-            functions.positions,
-            functions.iteration_seconds,
-        )
         before, began = int(state.iteration), clock.now()
-        trained = progress.seconds
         segment = _Segment(
             functions,
             directory,
@@ -270,7 +263,12 @@ def run_loop(
             files,
             checkpoints,
             progress,
-            planner,
+            Planner(
+                config.minutes,
+                config.evaluation.num_evaluations,
+                functions.positions,
+                functions.iteration_seconds,
+            ),
             reporter,
             began.seconds - progress.seconds,  # includes earlier segments
             on_iteration or (lambda row: None),
@@ -280,54 +278,19 @@ def run_loop(
         checkpoints.wait()
         iteration = int(state.iteration)
         updates = functions.counters(state, progress.totals)["updates"]
-        lines = _closing(functions, progress, iteration, updates, finished=finished)
+        lines = list(_closing(segment, iteration, updates, finished=finished))
         if iteration > before:
-            used = clock.now().since(started)
-            trained = progress.seconds - trained
-            times = {
-                "training": trained,
-                "compilation": used.compiling,
-                "loading and saving": used.seconds - trained,
-            }
-            parts = (f"{duration(time)} of {what}" for what, time in times.items())
-            lines.append(f"it took {duration(sum(used))}: {', '.join(parts)}")
+            present = clock.now()
+            used, training = present.since(started), present.since(began).seconds
+            lines.append(
+                f"it took {duration(sum(used))}: {duration(training)} of training, "
+                f"{duration(used.compiling)} of compilation, "
+                f"{duration(used.seconds - training)} of loading"
+            )
         if lines:
             reporter.last_message("\n".join(lines))
     player = functions.player(state)
     return Run(directory, player, finished, updates, progress.first, progress.last)
-
-
-def _closing(
-    functions: RunFunctions[State, Player],
-    progress: Progress,
-    iteration: int,
-    updates: int,
-    *,
-    finished: bool,
-) -> list[str]:
-    """Returns the line about the end of a segment, if it is worth one."""
-    directory, minutes = functions.config.directory, functions.config.minutes
-    if not finished:
-        left = ""
-        if minutes is not None:
-            seconds = max(0.0, 60 * minutes - progress.seconds)
-            left = f", with {duration(seconds)} left"
-        return [
-            f"stopped after iteration {iteration}{left}; saved in {directory}; the "
-            "same command continues it"
-        ]
-    if not updates:
-        unit, _ = length_of(functions.config)
-        return [
-            f"nothing was learned: no update was made in {iteration:,} iterations; "
-            f"the same command with more --{unit} continues"
-        ]
-    if minutes is not None and iteration < _FEWEST:
-        return [
-            f"{iteration} iterations are few to learn from: more --minutes give more, "
-            f"or smaller chunks of self-play than {functions.positions:,} positions"
-        ]
-    return []
 
 
 class _Segment(NamedTuple):
@@ -347,6 +310,33 @@ class _Segment(NamedTuple):
     started: float
     on_iteration: Hook
     on_evaluation: Hook
+
+
+def _closing(
+    segment: _Segment, iteration: int, updates: int, *, finished: bool
+) -> Iterator[str]:
+    """Yields a line about the end of a segment, unless all is as it should be."""
+    functions, directory = segment.functions, segment.functions.config.directory
+    unit, length = length_of(functions.config)
+    if not finished:
+        left = ""
+        if unit == "minutes":
+            seconds = max(0.0, 60 * length - segment.progress.seconds)
+            left = f", with {duration(seconds)} left"
+        yield (
+            f"stopped after iteration {iteration}{left}; saved in {directory}; the "
+            "same command continues it"
+        )
+    elif not updates:
+        yield (
+            f"nothing was learned: no update was made in {iteration:,} iterations; "
+            f"the same command with more --{unit} continues"
+        )
+    elif unit == "minutes" and iteration < _FEWEST:
+        yield (
+            f"only {iteration} iterations, too few to learn much: give more --minutes, "
+            f"or smaller chunks of self-play than {functions.positions:,} positions"
+        )
 
 
 def _run_to_end(segment: _Segment, stops: StopRequests, state: Any) -> tuple[Any, bool]:
