@@ -1,6 +1,6 @@
 """Games from the initial position against a perfect player."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
@@ -71,6 +71,8 @@ def play_perfect_match(
     opponent: ExternalPlayer,
     num_games: int,
     rng_key: jax.Array,
+    *,
+    on_games: Callable[[int], object] = lambda games: None,
 ) -> PerfectMatch:
     """Plays games from the initial position, as the side that perfect play favors.
 
@@ -80,6 +82,7 @@ def play_perfect_match(
         opponent: a perfect player, whose values are exact results.
         num_games: at least 1; they differ if one of the players chooses at random.
         rng_key: for the seeds of the players; consumed.
+        on_games: called with 1 after each game.
     """
     solver = opponent.start_session(game, seed=0)
     first_value = _exact_value(solver, first_state(game), [])
@@ -93,6 +96,7 @@ def play_perfect_match(
         lost_at.append(0)
         if results[-1] < value:
             lost_at[-1] = _losing_move(game, solver, ended.moves, side, value)
+        on_games(1)
     return PerfectMatch(side, value, np.array(results), np.array(lost_at))
 
 

@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import importlib.resources
 import os
+from collections.abc import Callable
 from pathlib import Path
 from typing import NamedTuple
 
@@ -146,6 +147,7 @@ def grade(
     *,
     division: Division = LOCAL,
     poll: Poll = no_poll,
+    on_positions: Callable[[int], object] = lambda positions: None,
 ) -> Grade:
     """Counts a player's mistakes.
 
@@ -160,6 +162,7 @@ def grade(
         batch_size: positions per batch; the last batch is padded.
         division: how each batch is divided among devices.
         poll: called before each batch; its exceptions end the grading.
+        on_positions: called with the number of positions that have just been graded.
     """
     check_int("batch_size", batch_size, 1)
     if not len(positions):
@@ -175,6 +178,7 @@ def grade(
         choice = choose(player, layout.keys(key), states, layout.mesh)
         # This blocks, so that polls are spread over time.
         actions.append(np.asarray(choice.action))
+        on_positions(min(layout.size, len(positions) - start))
     # `[B, batches]` in memory order: one batch after the other.
     chosen = layout.to_host(np.stack(actions, axis=1)).T.ravel()
     chosen = chosen[: len(positions), None]

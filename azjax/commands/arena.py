@@ -4,7 +4,6 @@ import dataclasses
 import json
 import math
 import sys
-import time
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,7 +11,6 @@ from typing import Annotated, Any
 import jax
 import tyro
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeRemainingColumn
 
 from azjax import games
 from azjax.arena.chart import CHART_FILE, draw_chart
@@ -36,6 +34,7 @@ from azjax.commands.arena_tables import (
 )
 from azjax.commands.common import INTERRUPTED, interrupted_by_sigterm
 from azjax.commands.parts import read_parts
+from azjax.commands.progress import WorkProgress
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.games import Game
 from azjax.players import AnyPlayer, load
@@ -46,7 +45,6 @@ TOURNAMENT_GAMES = 100
 SPRT_GAMES = 2000
 MAX_GAMES = 100_000
 RESULTS_FILE = "results.json"
-LINE_SECONDS = 30.0  # between lines of progress
 
 
 def arena_command(
@@ -184,15 +182,15 @@ def run_tournament(
 
     num_matches = math.comb(len(names), 2)
     num_games = num_matches * settings.num_games
-    lines = _ProgressLines(console, num_games)
+    num_played, is_interrupted = 0, False
 
     def on_games(number: int) -> None:
-        progress.advance(task, number)
-        lines.advance(number)
+        nonlocal num_played
+        num_played += number
+        progress.show("games", num_played, num_games)
 
-    with _progress(console) as progress:
-        task = progress.add_task("games", total=num_games)
-        is_interrupted = False
+    with WorkProgress(console) as progress:
+        progress.show("games", 0, num_games)
         try:
             play_tournament(
                 settings.game,
@@ -243,12 +241,12 @@ def _test(settings: ArenaSettings, test: Sprt) -> dict[str, Any]:
     player, other = settings.players.values()
     low, high = test.bounds
     looks: list[SprtResult] = []
-    with _progress(console) as progress:
-        task = progress.add_task("games", total=settings.num_games)
+    with WorkProgress(console) as progress:
+        progress.show("games", 0, settings.num_games)
 
         def on_look(result: SprtResult) -> None:
             looks.append(result)
-            progress.update(task, completed=result.match.total.games)
+            progress.show("games", result.match.total.games, settings.num_games)
             ratio = result.log_likelihood_ratio
             print_line(
                 console,
@@ -341,25 +339,3 @@ def read_anchor(text: str, names: Sequence[str]) -> tuple[str, float]:
     raise ValueError(
         f"--anchor must be NAME or NAME:ELO, NAME one of {', '.join(names)}: {text!r}"
     )
-
-
-def _progress(console: Console) -> Progress:
-    columns = (BarColumn(), MofNCompleteColumn(), "games", TimeRemainingColumn())
-    return Progress(*columns, console=console, transient=True)
-
-
-class _ProgressLines:
-    """Prints the number of games played, at most every `LINE_SECONDS`, where the
-    console is not a terminal, which has a bar."""
-
-    def __init__(self, console: Console, total: int):
-        self._console, self._total, self._done = console, total, 0
-        self._last = time.monotonic()
-
-    def advance(self, number: int) -> None:
-        """Adds games that have just finished."""
-        self._done += number
-        now = time.monotonic()
-        if not self._console.is_terminal and now - self._last >= LINE_SECONDS:
-            self._last = now
-            print_line(self._console, f"{self._done} of {self._total} games")

@@ -12,8 +12,11 @@ from rich.text import Text
 
 from azjax import games as all_games
 from azjax.arena import Report, evaluate, read, shipped
+from azjax.arena.report import OPPONENTS
 from azjax.checks import check_int, check_seed, printable
+from azjax.commands.arena import tables_console
 from azjax.commands.parts import read_parts
+from azjax.commands.progress import WorkProgress
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.players import (
     DEFAULT_SIMULATIONS,
@@ -67,18 +70,21 @@ def evaluate_command(
             f"{error}: azjax evaluate {shlex.quote(run)} --parts MODULE:NAME"
         ) from None
     solved = read(trained.game, positions) if positions else shipped(trained.game)
-    report = evaluate(
-        trained,
-        solved,
-        jax.random.key(seed),
-        simulations=simulations,
-        num_games=games,
-        parts=own_parts,
-    )
+    console = tables_console(as_json)
+    with WorkProgress(console) as progress:
+        report = evaluate(
+            trained,
+            solved,
+            jax.random.key(seed),
+            simulations=simulations,
+            num_games=games,
+            parts=own_parts,
+            on_progress=progress.show,
+        )
     if as_json:
         print(json.dumps(report.to_json()))
     else:
-        print_report(Console(), report)
+        print_report(console, report)
 
 
 def print_report(console: Console, report: Report) -> None:
@@ -120,12 +126,11 @@ def print_report(console: Console, report: Report) -> None:
             title="matches",
             box=None,
         )
-        opponents = {"random": "random moves", "first": "an untrained network"}
         for (name, opponent), result in report.matches.items():
             total = result.total
             table.add_row(
                 names[name],
-                opponents[opponent],
+                OPPONENTS[opponent],
                 str(total.wins),
                 str(total.draws),
                 str(total.losses),

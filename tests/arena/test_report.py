@@ -30,22 +30,33 @@ def player():
     return Bad(**fields | {"variables": bad})
 
 
-def evaluate(player, positions):
+def evaluate(player, positions, **settings):
     """Returns the report; reusing a key raises an error."""
     with jax.debug_key_reuse(True):
         return arena.evaluate(
             *(player, positions, jax.random.key(0)),
             simulations=SIMULATIONS,
             num_games=20,
+            **settings,
         )
 
 
 @pytest.fixture(scope="module")
-def report(player):
+def progress():
+    """The numbers that are done of each part, and their total."""
+    return {}
+
+
+@pytest.fixture(scope="module")
+def report(player, progress):
+    def on_progress(part, done, total):
+        progress.setdefault((part, total), []).append(done)
+
     first_wins = Engine(lambda moves: 1.0)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(arena.report, "perfect_player", lambda game: first_wins)
-        return evaluate(player, arena.shipped(GAME).subset(600))
+        positions = arena.shipped(GAME).subset(600)
+        return evaluate(player, positions, on_progress=on_progress)
 
 
 def test_the_network_and_the_search_are_graded_on_all_positions(report):
@@ -73,6 +84,21 @@ def test_network_and_search_play_random_the_untrained_network_and_perfect_play(r
     content = report.to_json()["against_perfect"]["search"]
     assert content["kept"] == content["wins"] == 10
     assert content["side"] == 0
+
+
+def test_progress_is_reported_in_each_part(report, progress):
+    opponents = ("random moves", "an untrained network", "perfect play")
+    totals = {f"games, search against {name}": 20 for name in opponents}
+    totals |= {"positions, search": 600, "games, search against perfect play": 10}
+    expected = {
+        (part.replace("search", name), total)
+        for part, total in totals.items()
+        for name in report.perfect
+    }
+    assert set(progress) == expected
+    for (_, total), done in progress.items():
+        assert (done[0], done[-1]) == (0, total)
+        assert done == sorted(set(done))
 
 
 def test_without_solved_positions_only_matches_are_played(player):

@@ -54,10 +54,12 @@ def test_a_run_is_evaluated_with_its_custom_parts(
     asked, report = [], Report(2, None, None, {}, {})
 
     def evaluate(player, solved, rng_key, **settings):
+        settings.pop("on_progress")("games, search", 1, 2)
         asked.append((player, solved, settings))
         return report
 
     monkeypatch.setattr("azjax.commands.evaluate.evaluate", evaluate)
+    monkeypatch.setattr("azjax.commands.progress.LINE_SECONDS", 0.0)
     few = ["--games", "2", "--simulations", "2", "--positions", str(path), "--json"]
     cli.main(["evaluate", own_run, "--parts", "own_net:PARTS", *few])
     [(player, solved, settings)] = asked
@@ -66,7 +68,9 @@ def test_a_run_is_evaluated_with_its_custom_parts(
     chex.assert_trees_all_equal(player.variables, expected.variables)
     assert settings == {"simulations": 2, "num_games": 2, "parts": PARTS}
     assert len(solved) == 1
-    assert json.loads(capsys.readouterr().out) == report.to_json()
+    out, err = capsys.readouterr()
+    assert json.loads(out) == report.to_json()
+    assert "1 of 2 games, search" in err.splitlines()
 
 
 def test_a_run_with_custom_parts_names_the_missing_option(own_run, capsys):

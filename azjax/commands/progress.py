@@ -1,0 +1,57 @@
+"""Progress of long work: bars on a terminal, and lines elsewhere."""
+
+import datetime
+import time
+from typing import Self
+
+from rich.console import Console
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+)
+
+from azjax.commands.arena_tables import print_line
+
+LINE_SECONDS = 30.0  # between lines
+
+
+class WorkProgress:
+    """A context that shows the parts of some work, one after the other, with the time
+    that is left for each.
+
+    Args:
+        console: a terminal gets bars, which disappear at the end; a file gets a line at
+            most every `LINE_SECONDS`.
+    """
+
+    def __init__(self, console: Console):
+        unit = TextColumn("{task.description}", markup=False)
+        columns = (BarColumn(), MofNCompleteColumn(), unit, TimeRemainingColumn())
+        self._bars = Progress(*columns, console=console, transient=True)
+        self._last = time.monotonic()
+
+    def __enter__(self) -> Self:
+        self._bars.start()
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self._bars.stop()
+
+    def show(self, unit: str, done: int, total: int) -> None:
+        """Shows how much of a part is done; the unit names the part."""
+        console, tasks = self._bars.console, self._bars.tasks
+        if not tasks or tasks[-1].description != unit:
+            self._bars.add_task(unit, total=total)
+        task = self._bars.tasks[-1]
+        self._bars.update(task.id, completed=done)
+        now = time.monotonic()
+        if console.is_terminal or not done or now - self._last < LINE_SECONDS:
+            return
+        self._last, left = now, task.time_remaining
+        text = f"{done} of {total} {unit}"
+        if left:
+            text += f", {datetime.timedelta(seconds=round(left))} left"
+        print_line(console, text)
