@@ -17,7 +17,6 @@ from azjax.training.plots import (
     mistakes_axis,
     score_axis,
     subtitle,
-    time_axis,
     time_unit,
 )
 
@@ -47,14 +46,16 @@ def draw_comparison(runs: Sequence[SavedRun]) -> "Figure":
     columns = max(1, _LEGEND_WIDTH // (max(map(len, names.values())) + 6))
     figure.set_figheight(0.8 + 0.25 * -(-len(names) // columns) + 2.6 * len(found))
     panels = figure.subplots(len(found), 2, sharex="col", sharey="row", squeeze=False)
-    for measure, (left, right) in zip(found, panels, strict=True):
-        _draw_measure(left, runs, measure, "seconds")
-        _draw_measure(right, runs, measure, "positions")
-        subtitle(left, f"{measure.label[0].upper()}{measure.label[1:]}")
-    time_axis(panels[-1, 0], _longest(runs, "seconds"))
-    most = _longest(runs, "positions")
-    unit, size = position_unit(most)
-    count_axis(panels[-1, 1], unit, max(most, 1.0) / size)
+    units = {"seconds": time_unit, "positions": position_unit}
+    for (counter, unit_of), column in zip(units.items(), panels.T, strict=True):
+        evaluations = (row for run in runs for row in run.evaluations)
+        most = max(row.counters[counter] for row in evaluations)
+        unit, size = unit_of(most)
+        for measure, axes in zip(found, column, strict=True):
+            _draw_measure(axes, runs, measure, counter, size)
+        count_axis(column[-1], unit, most / size)
+    for measure, axes in zip(found, panels[:, 0], strict=True):
+        subtitle(axes, f"{measure.label[0].upper()}{measure.label[1:]}")
     lines = {line.get_label(): line for axes in panels.flat for line in axes.lines}
     legend = figure.legend(
         [lines[name] for name in names],
@@ -74,9 +75,13 @@ def draw_comparison(runs: Sequence[SavedRun]) -> "Figure":
 
 
 def _draw_measure(
-    axes: "Axes", runs: Sequence[SavedRun], measure: Measure, counter: str
+    axes: "Axes",
+    runs: Sequence[SavedRun],
+    measure: Measure,
+    counter: str,
+    size: float,
 ) -> None:
-    """Draws a measure of all runs that have it over a counter."""
+    """Draws a measure of all runs that have it over a counter in units of `size`."""
     style_axes(axes)
     curves: dict[int, tuple[np.ndarray, np.ndarray]] = {}
     for number, run in enumerate(runs):
@@ -91,22 +96,16 @@ def _draw_measure(
         score_axis(axes, rates[1].min())
     else:
         bottom = mistakes_axis(axes, rates)
-    _, length = _UNITS[counter](_longest(runs, counter))
     for number, (places, rates) in curves.items():
         draw_interval(
             axes,
-            places / length,
+            places / size,
             rates,
             label=runs[number].name,
             color=OPPONENTS[number % len(OPPONENTS)],
             bottom=bottom,
             linestyle=_LINESTYLES[number // len(OPPONENTS) % len(_LINESTYLES)],
         )
-
-
-def _longest(runs: Sequence[SavedRun], counter: str) -> float:
-    """Returns the largest value of a counter in the evaluations."""
-    return max(row.counters[counter] for run in runs for row in run.evaluations)
 
 
 def position_unit(most: float) -> tuple[str, float]:
@@ -116,6 +115,3 @@ def position_unit(most: float) -> tuple[str, float]:
     if most < 20_000_000:
         return "thousand positions", 1e3
     return "million positions", 1e6
-
-
-_UNITS = {"seconds": time_unit, "positions": position_unit}

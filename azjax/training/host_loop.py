@@ -190,11 +190,6 @@ class Progress:
             return True
         return share >= 1 and (self.last or {}).get("iteration") != iteration
 
-    def add_evaluation(self, row: dict[str, Any], evaluations: int) -> None:
-        """Adds an evaluation; `evaluations` is the new number of them."""
-        self.first, self.last = self.first or row, row
-        self.evaluations = evaluations
-
 
 def length_of(config: RunConfig) -> tuple[str, float]:
     """Returns the unit of a run's length, `minutes` or `iterations`, and the number."""
@@ -355,7 +350,8 @@ def _run_to_end(segment: _Segment, stops: StopRequests, state: Any) -> tuple[Any
             if row is None:
                 _save(segment, state, evaluated=False)
                 return state, False
-            progress.add_evaluation(row, int(share * num_evaluations))
+            progress.first, progress.last = progress.first or row, row
+            progress.evaluations = int(share * num_evaluations)
             segment.reporter.evaluation(row)
             segment.on_evaluation(row)
             share, _ = _replanned_share(segment, state, has_evaluated=True)

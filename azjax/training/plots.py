@@ -95,7 +95,7 @@ def draw_learning(rows: Sequence[Row], title: str) -> "Figure":
     if not evaluations:
         raise ValueError("nothing to plot: the run has no evaluation yet")
     longest = max(row["seconds"] for row in [*evaluations, *iterations])
-    _, seconds = time_unit(longest)
+    unit, seconds = time_unit(longest)
     figure = empty_figure()
     is_solved = any(map(_players, evaluations))
     has_scores = is_solved and bool(opponents(evaluations[-1]))
@@ -111,7 +111,7 @@ def draw_learning(rows: Sequence[Row], title: str) -> "Figure":
     )
     for axes in panels.values():
         style_axes(axes)
-        time_axis(axes, longest)
+        count_axis(axes, unit, longest / seconds)
     if is_solved:
         _draw_mistakes(panels["strength"], evaluations, seconds)
         heading = f"{title}: mistakes against perfect play"
@@ -145,23 +145,19 @@ def empty_figure() -> "Figure":
 def time_unit(longest: float) -> tuple[str, float]:
     """Returns a readable time unit for `longest` seconds, and its length in seconds."""
     if longest < 120:
-        return "seconds", 1.0
-    return ("minutes", 60.0) if longest < 3 * 3600 else ("hours", 3600.0)
+        return "seconds of training", 1.0
+    if longest < 3 * 3600:
+        return "minutes of training", 60.0
+    return "hours of training", 3600.0
 
 
-def time_axis(axes: "Axes", longest: float) -> None:
-    """Labels the horizontal axis with times from 0 to `longest` (seconds), in
-    `time_unit`."""
-    unit, seconds = time_unit(longest)
-    count_axis(axes, f"{unit} of training", max(longest, 1.0) / seconds)
-
-
-def count_axis(axes: "Axes", label: str, longest: float) -> None:
-    """Labels the horizontal axis with numbers from 0 to `longest`."""
+def count_axis(axes: "Axes", unit: str, longest: float) -> None:
+    """Labels the horizontal axis with a unit and numbers from 0 to `longest`."""
+    longest = longest or 1.0
     axes.set_xlim(-_MARGIN * longest, (1 + _MARGIN) * longest)
     axes.locator_params(axis="x", nbins=8, steps=[1, 2, 5, 10])
     axes.xaxis.set_major_formatter("{x:,g}")
-    axes.set_xlabel(label, color=PALE_INK, fontsize=9)
+    axes.set_xlabel(unit, color=PALE_INK, fontsize=9)
 
 
 def _players(row: Row) -> list[str]:
