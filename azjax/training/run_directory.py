@@ -37,6 +37,8 @@ CHECKPOINTS = "checkpoints"
 UNFINISHED = ".orbax-checkpoint-tmp"  # in the names of checkpoints being written
 _PARTIAL_FILE = f".{CONFIG_FILE}"
 _SET_BY_LENGTH = ("self_play.", "replay.", "evaluation.")  # by presets
+_ARRAYS = "d"  # directories of Orbax with the arrays of a checkpoint
+_MAX_DESCRIPTION_BYTES = 2**24  # of their other files, which are read whole
 _MAX_FIRST_BYTES = 2**20  # of the metrics, more than their first rows need
 
 
@@ -151,15 +153,17 @@ def _is_run(directory: Directory) -> bool:
 
 def _check_entries(directory: Directory) -> None:
     """Checks that training in a directory of any origin changes and reads only what is
-    in it: no link leads to a directory elsewhere, and no pipe or device is a file.
+    in it: no link leads to a directory elsewhere, no pipe or device is a file, and the
+    checkpoints have no links to directories and no descriptions of any size.
 
     Raises:
         ValueError: there is such an entry.
     """
     if not isinstance(directory, Path):
         return
-    own = directory.resolve()
+    own, checkpoints = directory.resolve(), directory / CHECKPOINTS
     for parent, folders, files in os.walk(directory):
+        is_checkpoint = Path(parent).is_relative_to(checkpoints)
         for path in (Path(parent, name) for name in (*folders, *files)):
             target = Path(os.path.realpath(path))  # also of a link to itself
             if target.is_dir() and not target.is_relative_to(own):
@@ -169,6 +173,16 @@ def _check_entries(directory: Directory) -> None:
                 )
             if target.exists() and not (target.is_dir() or target.is_file()):
                 raise ValueError(f"{path} is not a regular file: remove it")
+            if not is_checkpoint:
+                continue
+            if path.is_symlink() and target.is_dir():  # Orbax deletes no links
+                raise ValueError(f"{path} is a link: move its target there")
+            is_description = target.is_file() and path.parent.name != _ARRAYS
+            if is_description and target.stat().st_size > _MAX_DESCRIPTION_BYTES:
+                raise ValueError(
+                    f"{path} has more than {_MAX_DESCRIPTION_BYTES} bytes, which no "
+                    "checkpoint has there: move the checkpoint away"
+                )
 
 
 def _check_checkpoints(directory: Directory) -> None:

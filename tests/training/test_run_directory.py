@@ -309,6 +309,19 @@ def test_a_run_that_reaches_outside_of_its_directory_is_refused(tmp_path, name):
     assert [path.read_text() for path in other.iterdir()] == ["precious"]
 
 
+def test_checkpoints_have_no_links_and_descriptions_of_any_size(tmp_path):
+    begin(config(tmp_path))
+    (tmp_path / "aside").mkdir()
+    (tmp_path / "checkpoints/2").symlink_to(tmp_path / "aside")
+    with pytest.raises(ValueError, match="checkpoints/2 is a link: move its target"):
+        opened(config(tmp_path))
+    (tmp_path / "checkpoints/2").unlink()
+    with (tmp_path / "checkpoints/1/metadata").open("wb") as file:
+        file.truncate(10**11)  # takes no space on the disk
+    with pytest.raises(ValueError, match="1/metadata has more than 16777216 bytes"):
+        opened(config(tmp_path))
+
+
 def test_links_within_a_run_directory_are_allowed(tmp_path):
     begin(config(tmp_path))
     (tmp_path / "wandb/run-1").mkdir(parents=True)
