@@ -11,17 +11,23 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import NoReturn
 
 from azjax.checks import did_you_mean
-from azjax.commands.common import INTERRUPTED, PIPE_CLOSED
-from azjax.program import NAME, USAGE_ERROR, error_line, is_users_mistake, program
+from azjax.commands.common import HELP_OPTIONS, INTERRUPTED, PIPE_CLOSED
+from azjax.program import (
+    NAME,
+    USAGE_ERROR,
+    error_line,
+    is_users_mistake,
+    program,
+    quiet_libraries,
+)
 
-HELP_OPTIONS = ("-h", "--help")
 COMPLETION_OPTIONS = "--tyro-"  # they print shell completions
 
 # The commands, with a line each for `azjax --help`. A command's module is imported when
 # it is called: `train-q` is `train_q_command` in `azjax.commands.train_q`.
 COMMANDS = {
     "games": "List the games, their sizes and options.",
-    "plan": "Forecast memory and speed of a run on a device, which may be absent.",
+    "plan": "Forecast memory and speed of a run, also on an absent device.",
     "train": "Learn a game by self-play.",
     "sweep": "Train a run for each combination of settings.",
     "train-q": "Learn a small game by Q-learning, as a baseline.",
@@ -33,8 +39,8 @@ COMMANDS = {
     "arena": "Play a tournament and rate the players.",
     "play": "Play a game in the terminal.",
     "review": "Review a game: values of its positions, and mistakes.",
-    "gtp": "Speak the Go Text Protocol on standard input and output.",
-    "uci": "Speak the Universal Chess Interface on standard input and output.",
+    "gtp": "Speak GTP, the Go Text Protocol, for Go front ends.",
+    "uci": "Speak UCI, the Universal Chess Interface, for chess front ends.",
     "export": "Write a trained player as an ONNX file or as a web page.",
     "push": "Write a trained player to the Hugging Face Hub.",
     "pull": "Load a player from the Hugging Face Hub.",
@@ -46,19 +52,22 @@ WITH_SETTINGS = ("plan", "train", "train-q")
 
 
 def main(args: Sequence[str] | None = None) -> None:
-    """Runs the command given by the arguments."""
-    prog = program() if args is None else NAME
-    args = list(sys.argv[1:] if args is None else args)
+    """Runs the command given by the arguments, by default those of the program."""
+    prog = NAME
+    if args is None:
+        prog, args = program(), sys.argv[1:]
+        quiet_libraries()
+    args = list(args)
     _open_standard_files()
     if isinstance(sys.stdout, io.TextIOWrapper):  # a file may be in another encoding
         sys.stdout.reconfigure(errors="replace")
     with ends_in_order(), one_line_errors():
-        if args and args[0] in HELP_OPTIONS:
+        if not args or args[0] in HELP_OPTIONS:
             print(_help(prog))
-        elif args and args[0].startswith(COMPLETION_OPTIONS):
+        elif args[0].startswith(COMPLETION_OPTIONS):
             _complete(args, prog)
         else:
-            _run(*_command_name(args, prog), prog)
+            _run(args[0], args[1:], prog)
 
 
 def _help(prog: str) -> str:
@@ -67,6 +76,9 @@ def _help(prog: str) -> str:
     lines = (f"  {name:{width}}  {purpose}" for name, purpose in COMMANDS.items())
     return "\n".join(
         [
+            "azjax learns board games by self-play, AlphaZero in JAX, and plays them.",
+            f"Begin with {prog} play connect_four, or {prog} train tic_tac_toe.",
+            "",
             f"usage: {prog} COMMAND [ARGUMENTS]",
             "",
             *lines,
@@ -89,6 +101,11 @@ def _complete(args: Sequence[str], prog: str) -> None:
 
 def _run(name: str, args: Sequence[str], prog: str) -> None:
     """Runs a command with its arguments."""
+    if name not in COMMANDS:
+        raise ValueError(
+            f"unknown command {name!r}; commands are {', '.join(COMMANDS)}; see {prog} "
+            f"--help{did_you_mean(name, COMMANDS)}"
+        )
     from azjax.commands.parsing import bind  # noqa: PLC0415, as above
 
     prog = f"{prog} {name}"
@@ -104,18 +121,6 @@ def _function(name: str, suffix: str) -> Callable[..., None]:
     name = name.replace("-", "_")
     module = importlib.import_module(f"azjax.commands.{name}")
     return getattr(module, f"{name}_{suffix}")
-
-
-def _command_name(args: Sequence[str], prog: str) -> tuple[str, Sequence[str]]:
-    """Returns the command's name and its arguments."""
-    known = f"commands are {', '.join(COMMANDS)}; see {prog} --help"
-    if not args:
-        raise ValueError(f"a command is missing; {known}")
-    name, *rest = args
-    if name not in COMMANDS:
-        close = did_you_mean(name, COMMANDS)
-        raise ValueError(f"unknown command {name!r}; {known}{close}")
-    return name, rest
 
 
 def ending_signals() -> tuple[signal.Signals, ...]:

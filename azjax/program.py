@@ -1,5 +1,7 @@
-"""The name by which the program was started, for printed commands."""
+"""The running program: the name by which it was started, and its environment."""
 
+import glob
+import os
 import shlex
 import sys
 from pathlib import Path
@@ -8,6 +10,29 @@ from azjax.checks import printable
 
 NAME = "azjax"
 USAGE_ERROR = 2  # the exit status after a user's mistake
+
+# Environment variables for libtpu where there is no TPU: no query of the cloud's
+# metadata server, and no messages about the missing TPU.
+WITHOUT_TPU = {
+    "TPU_SKIP_MDS_QUERY": "1",
+    "TPU_WORKER_HOSTNAMES": "localhost",
+    "TPU_ACCELERATOR_TYPE": "v5litepod-4",
+    "TPU_STDERR_LOG_LEVEL": "3",
+    "TPU_MIN_LOG_LEVEL": "3",
+}
+
+
+def has_tpu() -> bool:
+    """Returns whether the machine has the device files of a TPU."""
+    return bool(glob.glob("/dev/accel[0-9]*") or glob.glob("/dev/vfio/[0-9]*"))
+
+
+def quiet_libraries() -> None:
+    """Sets environment variables that turn off messages of XLA about slow compilation,
+    and of libtpu where there is no TPU; for a program, before it imports jax."""
+    quiet = {"TF_CPP_MIN_LOG_LEVEL": "3", **({} if has_tpu() else WITHOUT_TPU)}
+    for name, value in quiet.items():
+        os.environ.setdefault(name, value)
 
 
 def program() -> str:

@@ -13,11 +13,15 @@ from shared_programs import shared_programs
 
 from azjax import __main__ as program
 from azjax import cli, games
+from azjax import program as azjax_program
 from azjax.commands import train as train_module
 from azjax.players.schema import VERSION
-from azjax.training import plots
+from azjax.training import TrainConfig, plots
 from azjax.training.loop import STATE_VERSION
+from azjax.training.optimizer_identity import DEFAULT
+from azjax.training.q_config import QConfig
 from azjax.training.reporting import Reporter
+from azjax.training.run_directory import open_run_directory
 
 # The settings of `training.tiny_runs.config`, whose programs these runs share.
 TINY_TEXT = """
@@ -192,7 +196,6 @@ def test_a_finished_run_can_be_started_again(run, capsys):
             "review, gtp, uci, export, push, pull, serve",
         ),
         (["trian", "tic_tac_toe"], "did you mean train?"),
-        ([], "a command is missing; commands are games, plan"),
         (["evaluate"], "missing: RUN; see azjax evaluate --help"),
         (["train-q"], "missing: GAME; see azjax train-q --help"),
         (["play", "--oponent", "random", "hex"], "did you mean --opponent?"),
@@ -203,14 +206,25 @@ def test_a_wrong_argument_is_refused_in_one_line(refused, args, says):
     assert says in refused(cli.main, args)
 
 
-def test_help_shows_the_settings_with_their_defaults(capsys):
-    with pytest.raises(SystemExit) as error:
-        cli.main(["train", "connect_four", "--help"])
-    assert error.value.code in (0, None)
-    out = capsys.readouterr().out
-    assert "--minutes" in out
-    assert "--self-play.num-games" in out
-    assert "20.0" in out
+@pytest.mark.parametrize(
+    ("command", "kind"), [("train", TrainConfig), ("train-q", QConfig)]
+)
+def test_help_has_the_defaults_of_the_game_not_those_of_a_run_in_its_folder(
+    command, kind, tmp_path, monkeypatch, capsys
+):
+    def help_text(*args):
+        with pytest.raises(SystemExit) as error:
+            cli.main([command, "tic_tac_toe", *args, "--help"])
+        assert error.value.code in (0, None)
+        return capsys.readouterr().out
+
+    monkeypatch.chdir(tmp_path)
+    defaults = help_text()
+    config = kind("tic_tac_toe", minutes=4.75)
+    with open_run_directory(config, DEFAULT) as directory:
+        (directory / "checkpoints" / "4").mkdir(parents=True)
+    assert help_text() == defaults
+    assert "4.75" in help_text("--run-dir", str(config.directory))
 
 
 def test_another_configuration_is_refused_with_the_differences(run, refused):
@@ -422,11 +436,31 @@ def test_the_parts_are_imported_when_they_are_used(imports):
     assert "AttributeError: module 'azjax' has no attribute 'nothing'" in error
 
 
-def test_help_lists_every_command(capsys):
-    cli.main(["--help"])
-    usage, _, *lines = capsys.readouterr().out.splitlines()
+@pytest.mark.parametrize("args", [[], ["--help"]])
+def test_help_says_what_azjax_is_what_to_run_first_and_lists_every_command(
+    args, capsys
+):
+    cli.main(args)
+    out, err = capsys.readouterr()
+    what, first, _, usage, _, *lines = out.splitlines()
+    assert "board games" in what
+    assert "azjax play connect_four" in first
     assert usage == "usage: azjax COMMAND [ARGUMENTS]"
     assert [line.split()[0] for line in lines[: len(cli.COMMANDS)]] == [*cli.COMMANDS]
+    assert max(map(len, out.splitlines())) <= 80
+    assert not err
+
+
+@pytest.mark.parametrize("has_tpu", [False, True])
+def test_the_program_quiets_libtpu_where_there_is_no_tpu(monkeypatch, has_tpu):
+    chosen = {"TPU_MIN_LOG_LEVEL": "0"}
+    monkeypatch.setattr(os, "environ", dict(chosen))
+    monkeypatch.setattr(azjax_program, "has_tpu", lambda: has_tpu)
+    monkeypatch.setattr(sys, "argv", ["azjax", "--help"])
+    program.main()
+    assert os.environ.pop("TF_CPP_MIN_LOG_LEVEL") == "3"  # XLA's alarms
+    assert (os.environ == chosen) == has_tpu
+    assert os.environ["TPU_MIN_LOG_LEVEL"] == "0"
 
 
 @pytest.mark.parametrize("name", cli.COMMANDS)

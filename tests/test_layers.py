@@ -10,7 +10,8 @@ import azjax
 ROOT = pathlib.Path(azjax.__file__).parent
 FLOORS = [
     {"checks"},
-    {"compilation_cache", "devices", "program", "remote"},
+    {"program"},
+    {"compilation_cache", "devices", "remote"},
     {"config_registry", "hub"},
     {"games", "search", "networks"},
     {"data", "players"},

@@ -1,4 +1,4 @@
-"""Exit statuses, signals and notes of all commands; imports nothing slow."""
+"""Options, exit statuses, signals and notes of all commands; imports nothing slow."""
 
 import contextlib
 import signal
@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 from azjax.checks import printable
 
+HELP_OPTIONS = ("-h", "--help")
 INTERRUPTED = 130  # exit status: 128 + SIGINT, as in shells
 PIPE_CLOSED = 141  # 128 + SIGPIPE
 STOPPED = 75  # EX_TEMPFAIL: a run was stopped and saved, and can be continued

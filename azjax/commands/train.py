@@ -10,7 +10,7 @@ import tyro
 from rich.console import Console
 
 from azjax import games
-from azjax.commands.common import STOPPED, note
+from azjax.commands.common import HELP_OPTIONS, STOPPED, note
 from azjax.commands.parsing import parse, split_game
 from azjax.commands.parts import read_parts
 from azjax.commands.processes import join_if_asked
@@ -166,11 +166,18 @@ def given_outside(args: Sequence[str]) -> list[str]:
     ]
 
 
+def asks_for_help(args: Sequence[str]) -> bool:
+    """Returns whether the command line asks for its help, which has the defaults of a
+    game: those of a run only with `--run-dir`."""
+    return not set(HELP_OPTIONS).isdisjoint(args)
+
+
 def _description(game: str, purpose: str) -> str:
     """Returns the help text above the options."""
     purpose = purpose or (
         f"Learn {game} by self-play, or continue a stopped run with its own settings, "
-        "and for more --minutes or --iterations if given. "
+        "and for more --minutes or --iterations if given. The defaults below are those "
+        "of a new run; with --run-dir RUN, those of RUN if it has begun. "
     )
     return purpose + (
         "--preset {auto,cpu,accelerator} selects defaults for a machine; auto uses the "
@@ -222,6 +229,8 @@ def _defaults(
         source = length.plan or length.config
         raise ValueError(f"the run in {source} is of {new.game}, not of {game}")
     if length.config is not None or not has_begun(new.directory):
+        return new
+    if length.run_dir is None and asks_for_help(args):
         return new
     old = load_config(new.directory, report=note, allowed=allowed)
     if old.game != new.game:

@@ -9,7 +9,7 @@ from rich.console import Console
 
 from azjax.commands.common import STOPPED, note
 from azjax.commands.parsing import parse, split_game
-from azjax.commands.train import given_outside
+from azjax.commands.train import asks_for_help, given_outside
 from azjax.training.q_config import QConfig
 from azjax.training.q_learning import train_q
 from azjax.training.run_directory import has_begun
@@ -78,7 +78,8 @@ def parse_q_config(game: str, args: Sequence[str], *, prog: str) -> QConfig:
     if given.minutes is not None or given.iterations is not None:
         changes |= {"minutes": given.minutes, "iterations": given.iterations}
     default = QConfig(game, run_dir=given.run_dir, **changes)
-    if has_begun(default.directory):
+    is_help = given.run_dir is None and asks_for_help(rest)
+    if has_begun(default.directory) and not is_help:
         old = load_q_config(default.directory, report=note, allowed=given_outside(rest))
         if old.game == default.game:  # else `train_q` rejects it
             default = dataclasses.replace(old, run_dir=given.run_dir, **changes)

@@ -16,22 +16,15 @@ from jax.experimental import topologies
 from azjax.devices.chips import CHIPS, Chip
 from azjax.devices.spreading import mesh_of
 from azjax.devices.target import tracing_for
+from azjax.program import WITHOUT_TPU
 
 MAX_TPUS = 1024
 MAX_GPUS = 8  # of one node
 _SLICE = re.compile(r"\d{1,3}x\d{1,3}(x\d{1,3})?")
 # Autotuning measures kernels on the GPU, which is absent.
 _GPU_OPTIONS = {"xla_gpu_autotune_level": "0"}
-# No query of the cloud's metadata server, no exclusive lock on libtpu, and no warnings
-# about the missing TPU.
-_LIBTPU = {
-    "TPU_SKIP_MDS_QUERY": "1",
-    "ALLOW_MULTIPLE_LIBTPU_LOAD": "1",
-    "TPU_WORKER_HOSTNAMES": "localhost",
-    "TPU_ACCELERATOR_TYPE": "v5litepod-4",  # without effect on the topology
-    "TPU_STDERR_LOG_LEVEL": "3",
-    "TPU_MIN_LOG_LEVEL": "3",
-}
+# No exclusive lock on libtpu. The accelerator type has no effect on the topology.
+_LIBTPU = {"ALLOW_MULTIPLE_LIBTPU_LOAD": "1", **WITHOUT_TPU}
 
 
 def parse_device(name: str) -> tuple[Chip, str]:
