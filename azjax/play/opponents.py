@@ -5,7 +5,7 @@ import functools
 
 from azjax.games import Game
 from azjax.games.host import first_state, legal_actions
-from azjax.players.serialization import PRETRAINED, pretrained_directory
+from azjax.players.serialization import CONFIG_FILE, PRETRAINED, shipped_players
 
 # Work in one second, measured on two cores of an AMD EPYC (Zen 4).
 POSITIONS = 8_000_000  # of minimax without pruning
@@ -24,11 +24,13 @@ def default_opponent(game: Game) -> str:
 
 def is_shipped(game: Game) -> bool:
     """Returns whether a trained player for this game and its options ships."""
-    try:
-        pretrained_directory(game)
-    except ValueError:
-        return False
-    return True
+    return repr(game) in shipped_games()
+
+
+def shipped_games() -> list[str]:
+    """Returns the games for which a trained player ships, as for `games.make`."""
+    paths = shipped_players().glob(f"*/{CONFIG_FILE}")
+    return sorted(path.parent.name.replace("-", ":", 1) for path in paths)
 
 
 def default_minimax(game: Game) -> str | None:

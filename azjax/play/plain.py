@@ -57,10 +57,13 @@ class Plain:
             ValueError: the game cannot be loaded.
         """
         message = self.session.begin(load)
-        names = side_names(self.session.game)
+        game, players = self.session.game, self.session.player_names
+        sides = side_names(game)
+        if len(game.pieces) == 2:  # as in the text of the board
+            sides = [f"{sides[number]} ({game.pieces[number]})" for number in (0, 1)]
         self.write(
-            f"{self.session.game}: {names[0]} {self.session.player_names[0]}, "
-            f"{names[1]} {self.session.player_names[1]}; `help` shows what you can type"
+            f"{game}: {sides[0]} {players[0]}, {sides[1]} {players[1]}; `help` shows "
+            "what you can type"
         )
         if message:
             self.write(message)

@@ -99,7 +99,7 @@ class Visit:
 
     def weaken(self):
         """Sets the computer to few simulations."""
-        self.find("#strength").press("Home")
+        self.find("#strength").select_option("Beginner")
 
 
 @pytest.fixture(scope="module")

@@ -201,7 +201,7 @@ def test_a_game_is_a_link_and_an_invalid_link_keeps_the_current_game(visit):
         assert page.find(f"{YOURS}[data-moves='2']").count() == 1
     page.page.reload()
     page.wait_for_turn()
-    assert page.status() == status
+    expect(page.find("#status")).to_have_text(status)
     assert board.get_attribute("data-moves") == "2"
     page.find("#undo").click()
     expect(board).to_have_attribute("data-moves", "0")
@@ -277,7 +277,7 @@ def test_the_score_is_kept_and_a_new_game_is_empty(visit):
     page.wait_for_turn()
     assert page.score() == [0, 0, 0]
     page.find("#new-game").click()
-    expect(page.find("#status")).to_have_text("You move first, with crosses.")
+    expect(page.find("#status")).to_have_text("You move first, with yellow discs.")
     assert page.pieces() == 0
     page.page.evaluate(
         "numbers => localStorage.setItem("
@@ -325,15 +325,15 @@ def test_a_game_is_played_by_keyboard_and_analyzed(visit):
     expect(page.find(".ghost .piece")).to_have_count(1)
     page.page.keyboard.press("Enter")
     page.wait_for(f"{YOURS}[data-moves='2']")
-    expect(page.target(1)).to_have_attribute("aria-label", re.compile("2: cross"))
+    expect(page.target(1)).to_have_attribute("aria-label", re.compile("2: yellow disc"))
     page.page.keyboard.press("7")
     page.wait_for(f"{YOURS}[data-moves='4']")
-    expect(page.target(6)).to_have_attribute("aria-label", re.compile("7: cross"))
+    expect(page.target(6)).to_have_attribute("aria-label", re.compile("7: yellow disc"))
     # Undo takes back both moves.
     assert page.pieces() == 4
     page.find("#undo").click()
     expect(page.find(".falls")).to_have_count(2)
-    expect(page.target(1)).to_have_attribute("aria-label", re.compile("2: cross"))
+    expect(page.target(1)).to_have_attribute("aria-label", re.compile("2: yellow disc"))
     page.find("#undo").click()
     expect(page.find(".falls")).to_have_count(0)
     assert page.find("#undo").is_disabled()

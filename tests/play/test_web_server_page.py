@@ -166,9 +166,19 @@ def test_the_lobby_links_to_games_and_runs_and_is_refreshed(visit, server, runs)
         expect(state).to_have_text("training")
     expect(link).to_be_focused()
     expect(page.find("#untouched")).to_have_count(1)
-    page.find("#games > li").nth(0).locator("text=random").last.click()
+    game = page.find("#games > li").nth(0)
+    expect(game.locator(".primary")).to_have_text("Play AlphaZero")
+    expect(game.locator("> .later")).to_have_text("strong: 64 simulations a move")
+    expect(game.locator(".primary")).to_have_attribute(
+        "href", "play/tic_tac_toe/?player=alphazero%3Apretrained"
+    )
+    game.locator("summary").click()
+    expect(game.locator("li:has(a:text-is('Random')) > .later")).to_have_text(
+        "easiest: any move"
+    )
+    game.locator("a:text-is('Random')").click()
     page.wait_for_turn()
-    assert page.page.title() == "Tic Tac Toe against random"
+    assert page.page.title() == "Tic Tac Toe against Random"
 
 
 @pytest.mark.slow
@@ -209,14 +219,22 @@ def test_the_board_is_drawn_while_the_rules_compile(visit, server):
     expect(page.find("#status")).to_have_text("Compiling the rules")
     expect(page.find("#board > svg").first).to_be_visible()
     expect(page.find("#title")).to_have_text("Tic Tac Toe")
-    expect(page.find("#new-game")).to_be_hidden()
     assert legal(page) == []
+    # What is chosen meanwhile holds for the first game.
+    opposite = page.target(8).get_attribute("style")
+    page.find("#flip").click()
+    assert page.target(0).get_attribute("style") == opposite
+    page.find("#opponent").select_option("greedy")
+    page.find("label:has-text('Computer')").click()
+    expect(page.find("#new-game")).to_have_js_property("inert", True)
     while not held:
         page.page.wait_for_timeout(50)
     held[0]()
-    page.wait_for_turn()
-    expect(page.find("#new-game")).to_be_visible()
-    assert len(legal(page)) == 9
+    page.wait_for(f"{YOURS}[data-moves='1']")
+    expect(page.find("#player")).to_have_text("Greedy")
+    expect(page.find("#new-game")).to_have_js_property("inert", False)
+    assert page.target(0).get_attribute("style") == opposite
+    assert len(legal(page)) == 8
     expect(page.find(".entry")).to_have_count(1)
 
 
@@ -350,7 +368,8 @@ def test_hexagons_can_be_clicked_and_other_actions_have_buttons(visit):
 def test_on_a_phone_a_small_cell_is_confirmed_and_a_review_can_be_stopped(visit):
     page = play(visit, "go:9", **PHONE)
     assert page.page.evaluate("document.documentElement.scrollWidth") <= 320
-    assert page.find("#board").bounding_box()["width"] == 320
+    box = page.find("#board").bounding_box()
+    assert (box["x"], box["width"]) == (8, 304)
     size = page.find("#board .labels text").first.evaluate(
         "text => parseFloat(getComputedStyle(text).fontSize) * text.getScreenCTM().a"
     )
@@ -385,7 +404,7 @@ def test_moves_are_keys_and_text_and_another_opponent_waits_for_the_next_game(vi
     assert "player=alphazero" in page.page.url
     # Before the first move, the opponent is replaced at once.
     opponent.select_option("random")
-    expect(page.find("#player")).to_have_text("random")
+    expect(page.find("#player")).to_have_text("Random")
     page.target(0).focus()
     for key in ("ArrowDown", "ArrowRight", "ArrowLeft", "ArrowLeft", "Enter"):
         page.page.keyboard.press(key)
@@ -402,10 +421,10 @@ def test_moves_are_keys_and_text_and_another_opponent_waits_for_the_next_game(vi
     page.wait_for(f"{YOURS}[data-moves='2']")
     opponent.select_option("greedy")
     expect(later).to_have_text("Applies to the next game.")
-    expect(page.find("#player")).to_have_text("random")
+    expect(page.find("#player")).to_have_text("Random")
     point(page, legal(page)[0])
     page.find("#new-game").click()
-    expect(page.find("#player")).to_have_text("greedy")
+    expect(page.find("#player")).to_have_text("Greedy")
     expect(later).to_be_hidden()
     expect(page.find("#status")).to_contain_text("You move first, with crosses")
     assert page.page.url.endswith("?player=greedy")
@@ -433,7 +452,7 @@ def test_changing_the_opponent_cancels_no_move_and_the_server_sends_the_tree(vis
         }"""
     )
     page.wait_for(f"{YOURS}[data-moves='2']")
-    expect(page.find("#player")).to_have_text("greedy")
+    expect(page.find("#player")).to_have_text("Greedy")
     expect(page.find("#opponent-later")).to_be_hidden()
     assert re.search(r"player=greedy#you=0&moves=4-\d$", page.page.url)
     # Another opponent is chosen before the first move of a game.

@@ -119,7 +119,7 @@ DISCS = Style(
             elements.disc(x, y, 27, ORANGE) + elements.circle(x, y, 11, "#ffd9bd", 5)
         ),
     ),
-    names=("crosses", "rings"),
+    names=("yellow discs", "orange discs"),
     mark=lambda x, y: elements.circle(x, y, 28, "white", 4),
     front=_holes,
 )
@@ -288,7 +288,7 @@ HEXAGONS = Style(
             elements.disc(x, y, 25, _SECOND) + elements.circle(x, y, 11, "#7a5600", 5)
         ),
     ),
-    names=("crosses from top to bottom", "rings from left to right"),
+    names=("blue discs from top to bottom", "yellow discs from left to right"),
     mark=lambda x, y: elements.circle(x, y, 28, INK, 4),
     center=_at,
     size=_extent,

@@ -428,7 +428,12 @@ def _json(value: Any) -> Response:
 
 def _players(offer: GameOffer) -> list[dict[str, Any]]:
     return [
-        {"name": player.name, "title": player.title, "rating": player.rating}
+        {
+            "name": player.name,
+            "title": player.title,
+            "about": player.about,
+            "rating": player.rating,
+        }
         for player in offer.players.values()
     ]
 

@@ -15,10 +15,15 @@ from azjax import games
 from azjax.checks import is_number
 from azjax.games import Game, game_options
 from azjax.networks import Parts
-from azjax.play.opponents import default_mcts, default_minimax, is_shipped
+from azjax.play.opponents import (
+    default_mcts,
+    default_minimax,
+    is_shipped,
+    shipped_games,
+)
 from azjax.play.server.messages import shown
 from azjax.play.server.runs import RunInfo, find_runs, one_line, read_inside
-from azjax.players import AnyPlayer, load
+from azjax.players import DEFAULT_SIMULATIONS, AnyPlayer, load
 from azjax.players.player_spec import public_name, split_name, unused_name
 from azjax.players.registry import load_learned
 from azjax.players.serialization import PRETRAINED
@@ -34,10 +39,14 @@ PATH_KINDS = ("alphazero", "network", "q_learning")  # loaded from a directory
 CACHED_OFFERS = 1000
 REFRESH_INTERVAL = 2.0  # seconds
 _log = logging.getLogger(__name__)
-# The players of a run and their titles, by the kind of the run.
-_TITLES: Mapping[str | None, Mapping[str, str]] = {
-    None: {"alphazero": "AlphaZero", "network": "AlphaZero's network, no search"},
-    "q_learning": {"q_learning": "Q-learning"},
+_SEARCH, _NO_SEARCH = f"{DEFAULT_SIMULATIONS} simulations a move", "no search"
+# The players of a run, with their titles and their search, by the kind of the run.
+_PLAYERS: Mapping[str | None, Mapping[str, tuple[str, str]]] = {
+    None: {
+        "alphazero": ("AlphaZero", _SEARCH),
+        "network": ("AlphaZero's network", _NO_SEARCH),
+    },
+    "q_learning": {"q_learning": ("Q-learning", _NO_SEARCH)},
 }
 
 
@@ -151,6 +160,7 @@ class PlayerOffer:
 
     name: key of the player.
     title: text for people.
+    about: its strength for people; may be empty.
     source: a text for `players.load`, from the operator or this program only; or the
         player of a run, which may be replaced by a newer version.
     rank: players with a lower rank are listed first.
@@ -160,6 +170,7 @@ class PlayerOffer:
     name: str
     title: str
     source: str | RunPlayer
+    about: str = ""
     rank: int = STANDARD
     rating: float | None = None
 
@@ -260,7 +271,7 @@ def make_catalog(
     """
     offered: dict[str, GameOffer] = {}
     keys: dict[str, str] = {}  # by the names allowed in `specs`
-    for name in names or games.available():
+    for name in names or sorted({*games.available(), *shipped_games()}):
         game = games.make(name)
         key = repr(game)
         keys |= {name: key, key: key}
@@ -380,18 +391,20 @@ def standard_players(game: Game) -> dict[str, PlayerOffer]:
     offers = []
     if is_shipped(game):
         offers += [
-            _offer(f"alphazero:{PRETRAINED}", "AlphaZero", SHIPPED),
-            _offer(f"network:{PRETRAINED}", "AlphaZero's network, no search", SHIPPED),
+            _offer(f"{kind}:{PRETRAINED}", title, f"{level}: {about}", SHIPPED)
+            for level, (kind, (title, about)) in zip(
+                ("strong", "medium"), _PLAYERS[None].items(), strict=True
+            )
         ]
     minimax, rollouts = default_minimax(game), default_mcts(game)
     if minimax is not None:
         depth = minimax.partition(":")[2]
-        offers.append(_offer(minimax, f"minimax, depth {depth}"))
+        offers.append(_offer(minimax, "Minimax", f"medium: looks {depth} moves ahead"))
     number = rollouts.partition(":")[2]
     offers += [
-        _offer(rollouts, f"MCTS with random rollouts, {number}"),
-        _offer("greedy", "greedy"),
-        _offer("random", "random"),
+        _offer(rollouts, "MCTS", f"medium: {number} random games a move"),
+        _offer("greedy", "Greedy", "easy: looks 2 moves ahead"),
+        _offer("random", "Random", "easiest: any move"),
     ]
     return _ranked(offers)
 
@@ -414,14 +427,15 @@ def run_players(run: RunInfo) -> list[PlayerOffer]:
             name=f"{kind}:{run.directory.parent.name}/{run.key}",
             title=f"{title} (run {run.key})",
             source=RunPlayer(kind, run.directory),
+            about=about,
             rank=LEARNED,
         )
-        for kind, title in _TITLES[run.kind].items()
+        for kind, (title, about) in _PLAYERS[run.kind].items()
     ]
 
 
-def _offer(spec: str, title: str, rank: int = STANDARD) -> PlayerOffer:
-    return PlayerOffer(spec, title, spec, rank=rank)
+def _offer(spec: str, title: str, about: str, rank: int = STANDARD) -> PlayerOffer:
+    return PlayerOffer(spec, title, spec, about, rank)
 
 
 def _names_game(text: str, offer: GameOffer) -> bool:

@@ -50,12 +50,6 @@ export class Analysis {
     this.#showSpeed(decision);
   }
 
-  /** Shows what runs before a search. */
-  showStage(stage) {
-    this.find("speed").textContent = stage;
-    this.find("speed").hidden = false;
-  }
-
   #showTree({ shown, ahead, you }) {
     const names = [0, 1].map((side) => this.#name(side, you));
     if (shown.position.isOver) this.tree.clear();

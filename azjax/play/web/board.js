@@ -28,7 +28,8 @@ export class Board {
     this.onChoose = onChoose;
     this.isByColumn = targets === "columns";
     this.mayChoose = false;
-    this.isTurned = false; // shown from the side of player 1
+    this.isTurned = false; // shown from the opposite side
+    this.isFlipped = false; // by the user
     this.pointing = new Pointing([], (cell) => this.#targetOf(cell));
     this.from = null; // selected start of a move
     this.aim = null; // touched target that needs a confirmation
@@ -70,15 +71,25 @@ export class Board {
     // Keeps the selection if the position is the same.
     if (position === this.position && mayChoose === this.mayChoose) return;
     if (position !== this.position) {
-      this.#turn(you === 1 && this.description.board.isTwoSided);
+      const isOpposite = you === 1 && this.description.board.isTwoSided;
+      this.#turn(isOpposite !== this.isFlipped);
       this.pieces.show(position);
     }
     this.position = position;
+    this.you = you;
     this.mayChoose = mayChoose;
     this.pointing = new Pointing(mayChoose ? position.moves : [], (cell) =>
       this.#targetOf(cell),
     );
     this.#reset();
+  }
+
+  /** Shows the position from the opposite side, and all later ones. */
+  flip() {
+    const { position, mayChoose, you } = this;
+    this.isFlipped = !this.isFlipped;
+    this.position = null;
+    this.show(position, mayChoose, you);
   }
 
   /**

@@ -2,7 +2,7 @@
 import { fetchJson } from "./download.js";
 import { poll, stateText } from "./polling.js";
 import { tag } from "./html.js";
-import { playerText } from "./text_output.js";
+import { ratingText } from "./text_output.js";
 
 const REFRESH = 10_000; // milliseconds
 
@@ -55,16 +55,38 @@ function showProblem(text) {
 function gameTile({ key, title, players }) {
   const address = `play/${encodeURIComponent(key)}/`;
   const picture = tag("img", { src: `${address}picture.svg`, alt: "" });
-  const against = players.map((player) => {
-    const href = `${address}?player=${encodeURIComponent(player.name)}`;
-    return tag("li", {}, tag("a", { href }, playerText(player)));
-  });
+  const [recommended, ...others] = players.map((player) => ({
+    text: player.title,
+    href: `${address}?player=${encodeURIComponent(player.name)}`,
+    strength: tag("span", { className: "later" }, strengthText(player, players)),
+  }));
+  const { text, href, strength } = recommended;
+  const rows = others.map((one) =>
+    tag("li", {}, tag("a", { href: one.href }, one.text), one.strength),
+  );
   return tag(
     "li",
     { className: "card" },
-    tag("a", { href: address, className: "game" }, picture, tag("strong", {}, title)),
-    tag("ul", { ariaLabel: `Players of ${title}` }, ...against),
+    tag("a", { href, className: "game" }, picture, tag("strong", {}, title)),
+    tag("a", { href, className: "button primary" }, `Play ${text}`),
+    strength,
+    tag(
+      "details",
+      { hidden: rows.length === 0 },
+      tag("summary", {}, `${rows.length} other opponents`),
+      tag("ul", { ariaLabel: `Other opponents in ${title}` }, ...rows),
+    ),
   );
+}
+
+/** Returns the strength of a player: what it computes, and its place among the rated ones. */
+function strengthText(player, players) {
+  const { about, rating } = player;
+  if (rating === null) return about;
+  const rated = players.map(({ rating }) => rating).filter((one) => one !== null);
+  const place = rated.filter((one) => one > rating).length + 1;
+  const text = `${ratingText(rating)}, place ${place} of ${rated.length}`;
+  return about ? `${text}; ${about}` : text;
 }
 
 function runRow({ key, title, state, share }) {

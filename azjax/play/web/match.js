@@ -7,6 +7,8 @@ const WATCH_PAUSE = 900;
 /**
  * @typedef {Object} Settings
  * @property {number|null} simulations of the computer's search, null without a search
+ * @property {number} temperature of its choice; 0 for the best move
+ * @property {number|null} hints simulations for the user's positions
  * @property {boolean} analyzes whether to search the user's positions too
  *
  * @typedef {Object} Step the game after some moves
@@ -169,6 +171,14 @@ export class Match {
     await this.#continue(turn);
   }
 
+  /** Resigns for the user. */
+  async resign() {
+    if (!this.isUnderWay) return;
+    const turn = this.#interrupt();
+    this.#resign(this.you);
+    await this.#continue(turn);
+  }
+
   /** Pauses or continues when the computer plays itself. */
   async pause(isPaused) {
     this.isPaused = isPaused;
@@ -254,7 +264,7 @@ export class Match {
       const decision = await this.#decide("play", this.steps.length - 1, turn);
       await shown;
       if (!decision) return;
-      if (decision.resigns) this.#resign();
+      if (decision.resigns) this.#resign(this.position.player);
       else if (!(await this.#play(this.#choose(decision), turn))) return;
       this.page.onChange();
     }
@@ -266,7 +276,8 @@ export class Match {
   async #decide(purpose, ply, turn) {
     const step = this.steps[ply];
     const previous = step.decision;
-    const { simulations } = this.settings;
+    const { hints } = this.settings;
+    const simulations = purpose === "hint" ? hints : this.settings.simulations;
     const isSufficient = previous?.simulations >= simulations && previous.tree;
     if (purpose === "hint" && isSufficient) return previous;
     const keep = (decision) => {
@@ -293,13 +304,22 @@ export class Match {
     return decision;
   }
 
-  /** Returns the best move; samples the first moves when the computer plays itself. */
+  /**
+   * Returns the best move, or samples: at weak levels, and the first moves when the computer
+   * plays itself.
+   */
   #choose({ action, moves }) {
-    if (this.you !== null || this.steps.length > SAMPLED_MOVES) return action;
-    const isSearched = moves.some(({ visits }) => visits > 0);
-    const weight = (move) => move.weight ?? (isSearched ? move.visits : move.prior);
-    let rest = Math.random() * moves.reduce((sum, move) => sum + weight(move), 0);
-    const sampled = moves.find((move) => (rest -= weight(move)) < 0);
+    const isVaried = this.you === null && this.steps.length <= SAMPLED_MOVES;
+    const temperature = this.settings.temperature || Number(isVaried);
+    if (!temperature) return action;
+    // One visit says less than the priors.
+    const isSearched = moves.some(({ visits }) => visits > 1);
+    const weights = moves.map(
+      ({ weight, visits, prior }) =>
+        (weight ?? (isSearched ? visits : prior)) ** (1 / temperature),
+    );
+    let rest = Math.random() * weights.reduce((sum, weight) => sum + weight, 0);
+    const sampled = moves.find((_, index) => (rest -= weights[index]) < 0);
     return sampled ? sampled.action : action;
   }
 
@@ -315,10 +335,10 @@ export class Match {
     return true;
   }
 
-  /** Ends the game by the computer's resignation. */
-  #resign() {
+  /** Ends the game by the resignation of a player. */
+  #resign(resigning) {
     const step = this.steps.at(-1);
-    const rewards = [0, 1].map((player) => (player === step.player ? -1 : 1));
+    const rewards = [0, 1].map((player) => (player === resigning ? -1 : 1));
     const end = { isOver: true, isResigned: true, rewards, resultText: "resignation" };
     step.position = { ...step.position, ...end, moves: [] };
     this.ply = this.steps.length - 1;

@@ -6,6 +6,7 @@ import { RefusedError } from "./engine.js";
 import { connectKeys } from "./keys.js";
 import { Match } from "./match.js";
 import { lookingText, MoveList } from "./move_list.js";
+import { percent } from "./move_overlay.js";
 import { gameFile } from "./saved_game.js";
 import { Score } from "./score.js";
 import { GameExport } from "./export_game.js";
@@ -30,7 +31,7 @@ import { statusText } from "./status_text.js";
 export class Page {
   #problem = ""; // of the connection
   #stage = ""; // what runs before an answer
-  #isStarting = false; // whether a player is being loaded
+  #isStarting = false; // whether the rules or a player are being started
   #refusal = ""; // error of the last action
 
   /**
@@ -56,6 +57,10 @@ export class Page {
     });
     this.settings.setPlayers(players);
     this.engine.onStage = (stage) => this.#showStage(stage);
+    this.find("flip").onclick = () => {
+      this.board?.flip();
+      this.#show();
+    };
     await this.#startAny(players);
     this.match = new Match(this.engine, this.#matchSettings(), {
       onChange: () => this.#show(),
@@ -83,12 +88,13 @@ export class Page {
       sides: this.description.sides,
     });
     this.#connectControls();
+    for (const waiting of this.container.querySelectorAll("[inert]")) waiting.inert = false;
     connectKeys(this.container, this.board.buttons, (steps) => this.#step(steps));
     address?.onOtherGame(() => this.#do(() => this.#openLinked()));
+    while (this.#isOpponentNew) await this.#attempt(() => this.#startOpponent());
     const { reviewed } = this.options;
     await this.#attempt(() => (reviewed ? this.review.open(reviewed) : this.#openLinked()));
-    if (this.match.steps.length) return;
-    await this.#attempt(() => this.match.start(this.settings.you));
+    if (!this.match.steps.length) await this.#attempt(() => this.match.start(this.settings.you));
   }
 
   /** Shows a problem of the connection; "" for none. */
@@ -98,6 +104,8 @@ export class Page {
   }
 
   #makeBoard(description) {
+    const { targets, board } = description;
+    this.find("flip").hidden = targets === "columns" || !board.pieces.length;
     return new Board(
       this.find("board"),
       description,
@@ -133,12 +141,18 @@ export class Page {
     this.find("busy").classList.add("on");
   }
 
+  /** Whether a player is being loaded. */
+  get #isLoading() {
+    return this.#isStarting || this.find("loading").value < 1;
+  }
+
   find = (id) => this.container.querySelector(`#${id}`);
 
   /** Starts the wanted player, or else the first one that works. */
   async #startAny(players) {
     const names = new Set([this.options.player, ...players.map(({ name }) => name)]);
     for (const player of names) {
+      this.settings.player = player;
       try {
         await this.#start(player);
         return;
@@ -157,6 +171,8 @@ export class Page {
         (share) => {
           this.find("loading").value = share;
           this.find("loading").classList.toggle("done", share === 1);
+          if (share < 1) this.#showStage(loadingText(share));
+          else if (this.match) this.#showStage("");
         },
         player,
         (preview) => this.#preview(preview),
@@ -169,7 +185,7 @@ export class Page {
     this.#describe(description);
     this.find("player").textContent = description.player;
     this.find("search").textContent = description.search ?? "";
-    this.settings.player = player;
+    this.find("halving").hidden = !description.search?.includes("Gumbel");
     this.settings.setStrengths(description);
     this.score = new Score(
       `${description.game}: ${description.player}`,
@@ -199,7 +215,13 @@ export class Page {
     const isReviewing = () => this.review.isRunning; // a search would end the review
     return {
       get simulations() {
-        return settings.simulations;
+        return settings.level.simulations;
+      },
+      get temperature() {
+        return settings.level.temperature;
+      },
+      get hints() {
+        return settings.level.hints;
       },
       get analyzes() {
         return analysis.open && !isReviewing();
@@ -260,6 +282,7 @@ export class Page {
    */
   async #applySettings() {
     const { settings, match } = this;
+    if (!match?.steps.length) return; // they apply to the game that is being loaded
     const isUntouched = match.steps.length === 1 && match.you === settings.you;
     if (this.#isOpponentNew && (isUntouched || match.isStuck)) {
       await this.#startOpponent();
@@ -285,7 +308,8 @@ export class Page {
       await this.#start(settings.player);
     } catch (error) {
       settings.player = this.player;
-      if (error instanceof RefusedError) match.resume(); // the start cancelled a decision
+      // The start has cancelled a decision.
+      if (error instanceof RefusedError && match.steps.length) match.resume();
       throw error;
     }
   }
@@ -317,6 +341,7 @@ export class Page {
     };
     on("new-game", "onclick", () => this.#startGame());
     on("undo", "onclick", () => match.undo());
+    on("resign", "onclick", () => match.resign());
     on("pause", "onclick", () => match.pause(!match.isPaused));
     on("reset-score", "onclick", () => this.score.reset());
     on("analysis", "ontoggle", () => {
@@ -337,11 +362,10 @@ export class Page {
 
   #show() {
     const { match } = this;
+    if (!match?.shown?.position) return; // not answered yet
     const { shown, ahead } = match;
-    if (!shown?.position) return; // not answered yet
-    this.find("main").classList.remove("preparing");
     const { sides } = this.description;
-    const isWaiting = match.isThinking || this.#isStarting;
+    const isWaiting = match.isThinking || this.#isLoading;
     if (!isWaiting) this.#stage = "";
     const isLooking = match.isLookingBack || ahead !== null;
     const { position } = ahead ?? shown;
@@ -349,8 +373,11 @@ export class Page {
     this.find("status").textContent = isLooking
       ? lookingText(match, sides)
       : statusText(match, sides, this.#stage);
-    this.find("busy").classList.toggle("on", isWaiting && match.isComputersTurn);
+    const isBusy = isWaiting && (match.isComputersTurn || this.#stage !== "");
+    this.find("busy").classList.toggle("on", isBusy);
     this.find("undo").disabled = !match.canUndo;
+    this.find("resign").hidden = match.you === null;
+    this.find("resign").disabled = !match.isUnderWay;
     this.find("pause").hidden = match.you !== null;
     this.find("pause").disabled = match.position.isOver;
     this.find("pause").textContent = match.isPaused ? "Continue" : "Pause";
@@ -380,8 +407,11 @@ export class Page {
     this.board.showBetter(this.review.shownMove);
     if (!isShown) return;
     this.analysis.show(match);
-    if (match.isThinking && this.#stage) this.analysis.showStage(this.#stage);
   }
+}
+
+function loadingText(share) {
+  return share < 0.99 ? `Downloading the player: ${percent(share)}` : "Compiling the player";
 }
 
 /** Returns the decision in the shown position, from the tree for a continuation. */

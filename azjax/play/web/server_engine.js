@@ -35,7 +35,10 @@ export class ServerEngine extends MessageEngine {
   start(onLoading, player, onPreview) {
     const before = this.#params;
     this.#params = { game: this.#game, player };
-    if (!this.#socket) this.#connect();
+    if (!this.#socket) {
+      this.#connect();
+      this.onStage("Connecting to the server");
+    }
     onLoading(1);
     return this.ask("start", this.#params, onPreview).catch((error) => {
       this.#params = before;

@@ -4,8 +4,20 @@ import { playerText } from "./text_output.js";
 
 const PLAYERS = { you: 0, computer: 1, watch: null };
 
+// The weakest first. Simulations a move: null for the player's own number; fewer where the
+// limit is lower. Temperature of the choice among its moves: 0 for the best one.
+const LEVELS = [
+  { name: "Beginner", simulations: 1, temperature: 1.5 },
+  { name: "Casual", simulations: 1, temperature: 0.7 },
+  { name: "Club", simulations: 25, temperature: 0.3 },
+  { name: "Strong", simulations: null, temperature: 0 },
+  { name: "Full", simulations: Infinity, temperature: 0 },
+];
+const DEFAULT = "Strong";
+
 export class SettingsPanel {
-  #strengths = [];
+  #own = null; // simulations of the player
+  #levels = []; // with the player's numbers of simulations
 
   /**
    * @param {HTMLElement} container of the elements of index.html
@@ -15,11 +27,15 @@ export class SettingsPanel {
   constructor(container, { onGame, onStrength }) {
     this.container = container;
     this.opponents = this.#find("opponent");
-    this.slider = this.#find("strength");
+    this.strength = this.#find("strength");
+    this.strength.replaceChildren(...LEVELS.map(({ name }) => new Option(name)));
+    this.strength.value = DEFAULT;
     this.opponents.onchange = onGame;
     for (const { input } of this.#begins()) input.onchange = onGame;
-    this.slider.oninput = () => this.#showStrength();
-    this.slider.onchange = onStrength;
+    this.strength.onchange = () => {
+      this.#showStrength();
+      onStrength();
+    };
   }
 
   /** The user's player in the next game, 0 or 1; null to watch. */
@@ -40,8 +56,13 @@ export class SettingsPanel {
     this.opponents.value = name;
   }
 
-  get simulations() {
-    return this.#strengths[this.slider.value] ?? null;
+  /**
+   * Simulations and temperature of the computer's moves, and simulations for the user's
+   * positions; null without a search.
+   */
+  get level() {
+    const { simulations = null, temperature = 0 } = this.#level ?? {};
+    return { simulations, temperature, hints: simulations && Math.max(simulations, this.#own) };
   }
 
   /** Sets the players to choose from. */
@@ -51,13 +72,15 @@ export class SettingsPanel {
     this.container.querySelector(".opponent").hidden = players.length < 2;
   }
 
-  /** Sets the strengths of the slider; hides it without strengths. */
+  /** Sets the numbers of simulations of the levels; hides them without numbers. */
   setStrengths({ simulations, strengths }) {
-    const all = strengths.length ? [...strengths, simulations] : [];
-    this.#strengths = [...new Set(all)].sort((a, b) => a - b);
-    this.container.querySelector(".strength").hidden = all.length === 0;
-    this.slider.max = Math.max(0, this.#strengths.length - 1);
-    this.slider.value = this.#strengths.indexOf(simulations);
+    const all = [...strengths, simulations].sort((a, b) => a - b);
+    const most = (wanted) => all.findLast((number) => number <= wanted);
+    this.#own = simulations;
+    this.#levels = strengths.length
+      ? LEVELS.map((one) => ({ ...one, simulations: most(one.simulations ?? simulations) }))
+      : [];
+    this.container.querySelector(".strength").hidden = !strengths.length;
     this.#showStrength();
   }
 
@@ -77,10 +100,15 @@ export class SettingsPanel {
     });
   }
 
+  get #level() {
+    return this.#levels[this.strength.selectedIndex];
+  }
+
   #showStrength() {
-    const number = this.#strengths[this.slider.value];
-    const text = `${number} ${number === 1 ? "simulation" : "simulations"} a move`;
-    this.#find("strength-text").textContent = text;
-    this.slider.setAttribute("aria-valuetext", text);
+    if (!this.#level) return;
+    const { simulations, temperature } = this.#level;
+    const text = `${simulations} ${simulations === 1 ? "simulation" : "simulations"} a move`;
+    const choice = temperature ? ", chosen by chance" : "";
+    this.#find("strength-text").textContent = text + choice;
   }
 }

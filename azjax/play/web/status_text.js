@@ -13,7 +13,10 @@ export function statusText({ position, you, isPaused, isStuck }, sides, stage) {
   const isYours = player === you;
   const mover = you === null ? capital(sides[1 - player]) : isYours ? "Computer" : "You";
   const news = last ? `${mover} played ${last.text}. ` : "";
-  if (isYours) return last ? `${news}Your turn.` : `You move first, with ${sides[you]}.`;
+  if (isYours) {
+    const yours = last ? `${news}Your turn.` : `You move first, with ${sides[you]}.`;
+    return stage ? `${yours} ${stage}` : yours;
+  }
   if (isStuck) return `${news}The computer failed: choose another opponent, or start a new game.`;
   if (isPaused) return `${news}Paused.`;
   if (stage) return `${news}${stage}`;

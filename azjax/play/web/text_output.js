@@ -17,9 +17,12 @@ export function outcomeText({ rewards, resultText }, you, sides) {
 
 /** Returns the title of a player with its rating, if it has one. */
 export function playerText({ title, rating = null }) {
-  if (rating === null) return title;
+  return rating === null ? title : `${title} (${ratingText(rating)})`;
+}
+
+export function ratingText(rating) {
   const elo = Math.round(rating);
-  return `${title} (Elo ${elo < 0 ? "−" : "+"}${Math.abs(elo)})`;
+  return `Elo ${elo < 0 ? "−" : "+"}${Math.abs(elo)}`;
 }
 
 /** Returns a value with its sign. */

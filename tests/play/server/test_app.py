@@ -39,8 +39,12 @@ def test_the_lobby_lists_games_players_and_runs(client):
     assert picture.headers["content-type"] == "image/svg+xml"
     assert picture.text.startswith("<svg")
     players = told["games"][0]["players"]
-    first = {"name": "alphazero:pretrained", "title": "AlphaZero", "rating": None}
-    assert players[0] == first
+    assert players[0] == {
+        "name": "alphazero:pretrained",
+        "title": "AlphaZero",
+        "about": "strong: 64 simulations a move",
+        "rating": None,
+    }
     assert told["runs"] == [
         {
             "key": "first",

@@ -31,10 +31,14 @@ def make_run(directory, spec):
     save_player(directory / "player", trained)
 
 
-def test_without_names_every_game_is_offered(tmp_path):
+def test_without_names_every_game_and_every_board_with_a_player_is_offered(tmp_path):
     catalog = make_catalog((), (), tmp_path)
-    assert list(catalog.games) == list(games.available())
-    assert list(catalog.with_runs(catalog.runs())) == list(games.available())
+    assert list(catalog.games) == sorted(
+        [*games.available(), "gomoku:9,width=9", "hex:7"]
+    )
+    for key in ("gomoku:9,width=9", "hex:7"):
+        assert next(iter(catalog.games[key].players)) == "alphazero:pretrained"
+    assert catalog.with_runs(catalog.runs()) == catalog.games
 
 
 def test_the_pretrained_player_is_first(tmp_path):
@@ -50,18 +54,18 @@ def test_players_have_standard_titles(tmp_path):
     make_run(tmp_path / "first", "tic_tac_toe")
     catalog = make_catalog(["tic_tac_toe"], (), tmp_path)
     offered = catalog.with_runs(catalog.runs())["tic_tac_toe"].players
-    assert [player.title for player in offered.values()] == [
-        "AlphaZero",
-        "AlphaZero's network, no search",
-        "AlphaZero (run first)",
-        "AlphaZero's network, no search (run first)",
-        "MCTS with random rollouts, 1600",
-        "greedy",
-        "random",
-    ]
+    assert {player.title: player.about for player in offered.values()} == {
+        "AlphaZero": "strong: 64 simulations a move",
+        "AlphaZero's network": "medium: no search",
+        "AlphaZero (run first)": "64 simulations a move",
+        "AlphaZero's network (run first)": "no search",
+        "MCTS": "medium: 1600 random games a move",
+        "Greedy": "easy: looks 2 moves ahead",
+        "Random": "easiest: any move",
+    }
     name = "chess:max_moves=400"  # without a pretrained player
     minimax = make_catalog([name], (), tmp_path).games[name].players
-    assert next(iter(minimax.values())).title == "minimax, depth 3"
+    assert next(iter(minimax.values())).about == "medium: looks 3 moves ahead"
 
 
 def test_players_have_the_ratings_of_the_newest_tournament(tmp_path):
@@ -161,7 +165,7 @@ def test_a_run_of_another_game_is_offered_only_with_all_games(tmp_path):
     make_run(tmp_path / "first", "go:size=5")
     one, every = make_catalog(["go"], (), tmp_path), make_catalog((), (), tmp_path)
     assert list(one.with_runs(one.runs())) == ["go"]
-    new = set(every.with_runs(every.runs())) - set(games.available())
+    new = set(every.with_runs(every.runs())) - set(every.games)
     (key,) = new
     assert games.make(key) == games.make("go", size=5)
     assert "alphazero:" in next(iter(every.with_runs(every.runs())[key].players))

@@ -31,7 +31,7 @@ def test_a_description_is_json(tmp_path, make_registry):
     registry = make_registry(tmp_path)
     found = registry.catalog.find("tic_tac_toe", "greedy")
     described = json.loads(json.dumps(registry.describe(*found)))
-    assert described["player"] == "greedy"
+    assert described["player"] == "Greedy"
 
 
 def test_players_and_rules_are_loaded_once(run, make_registry):
