@@ -11,6 +11,7 @@ from typing import Any, NamedTuple, Self
 import jax
 import numpy as np
 
+from azjax.checks import is_int
 from azjax.data import GAMES, games_of_file, stored_files
 from azjax.data.files import file_size
 from azjax.games import Game
@@ -164,8 +165,9 @@ class StoredGames:
         """Ends the thread, after the file that it is reading."""
         self._thread.shutdown(cancel_futures=True)
 
-    def seek(self, cursor: Mapping[str, Any]) -> None:
-        """Continues after the chunk of a cursor, unless that was the last chunk.
+    def seek(self, cursor: Any) -> None:
+        """Continues after the chunk of a cursor, of any origin, unless that was the
+        last chunk.
 
         Raises:
             ValueError: the files have changed since the cursor was stored, or one is
@@ -175,10 +177,10 @@ class StoredGames:
         if cursor == self.cursor:
             return
         try:
-            if cursor["files"] != self.cursor["files"]:
+            if not _is_cursor(cursor) or cursor["files"] != self.cursor["files"]:
                 raise LookupError
             self._continue(cursor)
-        except LookupError:
+        except LookupError:  # also of a game, a file or a slot that is not there
             raise ValueError(
                 f"the games in {', '.join(self._sources)} have changed since the "
                 "checkpoint: restore the files, or start a new run with --from"
@@ -306,6 +308,18 @@ class StoredGames:
         number = np.searchsorted(games.starts, rows, side="right") - 1
         origin = np.column_stack([np.full_like(rows, file), number, moves.ply])
         return _Found(moves, origin), np.split(rows, games.starts[1:])
+
+
+def _is_cursor(cursor: Any) -> bool:
+    """Returns whether a value has the form of a cursor of `StoredGames`."""
+    try:
+        places = [(3, cursor["next"]), *((4, place) for place in cursor["queued"])]
+        return all(
+            len(place) == size and all(is_int(n) and n >= 0 for n in place)
+            for size, place in places
+        )
+    except (LookupError, TypeError):
+        return False
 
 
 def _check_not_own(config: TrainConfig) -> None:

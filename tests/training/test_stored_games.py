@@ -244,11 +244,18 @@ def test_a_cursor_of_other_files_is_refused(tmp_path):
             with stored(tmp_path) as found:
                 found.chunk()
                 cursors.append(found.cursor)
-    with (
-        stored(tmp_path) as changed,
-        pytest.raises(ValueError, match="have changed si"),
-    ):
-        changed.seek(cursors[0])
+    foreign = (
+        None,
+        {"files": cursors[1]["files"]},
+        cursors[1] | {"next": [0, -1, 0]},
+        cursors[1] | {"next": 7},
+        cursors[1] | {"queued": [[0, 99, 0, 0]]},
+        cursors[1] | {"queued": [["a"] * 4]},
+    )
+    with stored(tmp_path) as changed:
+        for cursor in (cursors[0], *foreign):
+            with pytest.raises(ValueError, match="have changed since"):
+                changed.seek(cursor)
 
 
 def test_the_metrics_count_the_finished_games(played):
