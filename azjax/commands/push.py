@@ -43,12 +43,12 @@ def push_command(
     player = load_player(directory)
     game = player.game
     path = directory / CARD_FILE
-    if path.is_file():
+    if path.exists():
         if hardware:
             raise ValueError(f"--hardware is for the card of a run: {path} is the card")
         with open_regular(path, MAX_CARD_BYTES) as file:
             card = file.read(MAX_CARD_BYTES).decode(errors="replace")
-    elif (directory / METRICS_FILE).is_file():
+    elif (directory / METRICS_FILE).exists():
         card = model_card(directory, hardware=hardware)
     else:
         raise ValueError(
