@@ -442,11 +442,11 @@ def _iterate(segment: _Segment, state: Any, share: float) -> tuple[Any, dict[str
     state, totals, metrics = functions.iterate(
         state, progress.totals, share, segment.reporter.compiling
     )
-    seconds = clock.now().since(began).seconds
+    present = clock.now()
     check_finite(metrics, int(state.iteration), segment.directory)
     progress.totals = totals
-    progress.seconds += seconds  # an estimate until the clock is read again
-    speed = functions.positions / seconds
+    progress.seconds = present.seconds - segment.started
+    speed = functions.positions / present.since(began).seconds
     row = {**_counters(segment, state), "positions_per_second": speed, **metrics}
     segment.planner.add_iteration(row)
     return state, row

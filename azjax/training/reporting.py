@@ -149,6 +149,7 @@ class Reporter:
 
     def iteration(self, row: Row) -> None:
         """Writes and shows the metrics of an iteration."""
+        self._clock = (row["seconds"], clock.now().seconds)
         self._record("iteration", row)
         self._iteration = row
         since = time.monotonic() - self._printed_at
@@ -195,7 +196,6 @@ class Reporter:
 
     def _record(self, kind: str, row: Row) -> None:
         self._note = None
-        self._clock = (row["seconds"], clock.now().seconds)
         row = {"kind": kind, **row}
         with self._surviving("metrics"):
             self._metrics.append(row)
@@ -277,21 +277,15 @@ class SilentReporter:
     def __exit__(self, *exception: object) -> None:
         """Does nothing."""
 
-    def message(self, text: str) -> None:
+    def message(self, _: object) -> None:
         """Does nothing; the same holds for the other methods."""
 
-    last_message = compiling = message
+    last_message = compiling = iteration = evaluation = message
 
     def leave(self) -> None:
         """Does nothing."""
 
-    def iteration(self, row: Row) -> None:
-        """Does nothing."""
-
-    evaluation = iteration
-
-    def publish(self) -> None:
-        """Does nothing."""
+    publish = leave
 
 
 def duration(seconds: float) -> str:
