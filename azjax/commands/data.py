@@ -3,6 +3,7 @@
 import csv
 import json
 import sys
+import textwrap
 from collections.abc import Callable
 from pathlib import Path
 from typing import Annotated, Any
@@ -44,7 +45,8 @@ def data_command(
     """Query the games that a run has kept, or imported ones; reads only.
 
     The views are `positions` (a row for each position), `games` and `openings` (the
-    first position of each game). The SQL is DuckDB's.
+    first position of each game); without SQL their columns are printed. The SQL is
+    DuckDB's.
 
     Args:
         run: the run directory, or a directory of imported games.
@@ -71,6 +73,10 @@ def data_command(
         )
     with opened(directory / GAMES, game) as database:
         result = database.query(query or OVERVIEW)
+        columns = {
+            view: database.query(f"SELECT * FROM {view} LIMIT 0").names
+            for view in VIEWS
+        }
     if as_csv:
         writer = csv.writer(sys.stdout, lineterminator="\n")
         writer.writerow(result.names)
@@ -82,21 +88,51 @@ def data_command(
     else:
         _print_table(result)
     if not sql:
-        note(f"views: {', '.join(VIEWS)}; ready queries:")
+        note("the views with their columns:")
+        for view, names in columns.items():
+            _note_entry(view, ", ".join(names))
+        note("the ready queries:")
         for name, ready in QUERIES.items():
-            note(f"    {name:12} {ready.purpose}")
+            _note_entry(name, ready.purpose)
+
+
+def _note_entry(name: str, text: str) -> None:
+    """Prints a name with a text, which is wrapped for 80 columns."""
+    for number, line in enumerate(textwrap.wrap(text, 56)):
+        note(f"    {name if number == 0 else '':12} {line}")
 
 
 def _print_table(result: Result) -> None:
-    table = Table(box=None)
-    for name in result.names:
-        table.add_column(Text(_text(name)), overflow="fold")
-    for row in result.rows[:MAX_ROWS]:
-        table.add_row(*(Text(_text(value)) for value in row))
-    Console().print(table)
+    """Prints a table. If it is too wide, the names of its columns are folded, or each
+    value gets its own line."""
+    console = Console()
+    names = [_text(name) for name in result.names]
+    rows = [[Text(_text(value)) for value in row] for row in result.rows[:MAX_ROWS]]
+    for headings in (names, [name.replace("_", "_\n") for name in names]):
+        table = Table(box=None)
+        for heading in headings:
+            table.add_column(Text(heading))
+        for row in rows:
+            table.add_row(*row)
+        if _width(console, table) <= console.width:
+            break
+    else:
+        table = Table.grid(padding=(0, 2))
+        for row in rows:
+            for name, value in zip(names, row, strict=True):
+                table.add_row(Text(name), value)
+            table.add_row()
+        table.columns[1].overflow = "fold"
+    console.print(table)
     rest = len(result.rows) - MAX_ROWS
     if rest > 0:
         note(f"{rest:,} more rows: --csv or --json prints all")
+
+
+def _width(console: Console, table: Table) -> int:
+    """Returns the width at which no cell of a table is folded."""
+    unlimited = console.options.update(max_width=10_000)
+    return console.measure(table, options=unlimited).maximum
 
 
 def _plain(value: Any) -> Any:

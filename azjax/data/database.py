@@ -1,13 +1,18 @@
 """SQL over the games of a run, by DuckDB; reads only."""
 
 import contextlib
+import functools
+import operator
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import jax
+import numpy as np
+
 from azjax.data.files import readable_files
 from azjax.data.queries import VIEWS
-from azjax.data.rows import checked_run, file_schema, initial_state
+from azjax.data.rows import checked_run, file_schema, initial_state, unpack_states
 from azjax.games import Game
 
 # Without access to files, other databases, extensions and Python's variables.
@@ -77,7 +82,8 @@ class Database:
 
 @contextlib.contextmanager
 def opened(directory: Path, game: Game) -> Iterator[Database]:
-    """A context with the views of `VIEWS` over all files of games in a directory.
+    """A context with the views of `VIEWS` over all files of games in a directory, and
+    the function `notation(state, action)`, which returns the game's text of an action.
 
     Raises:
         ValueError: there are none, or one has another game or schema or is damaged, or
@@ -112,6 +118,13 @@ def opened(directory: Path, game: Game) -> Iterator[Database]:
     try:
         connection.register("rows", dataset)
         connection.register("initial", initial)
+        connection.create_function(
+            "notation",
+            functools.partial(_notation, game),
+            ["BLOB", "INTEGER"],
+            "VARCHAR",
+            type="arrow",
+        )
         for setting in _SETTINGS:
             connection.execute(setting)
         try:
@@ -128,7 +141,24 @@ def opened(directory: Path, game: Game) -> Iterator[Database]:
         connection.close()
 
 
+def _notation(game: Game, states: Any, actions: Any) -> Any:
+    """Returns the texts of actions in packed positions, as columns of Arrow."""
+    import pyarrow as pa  # noqa: PLC0415, an extra
+
+    packed = states.to_pylist()
+    rows = np.frombuffer(b"".join(packed), np.uint8).reshape(len(packed), -1)
+    positions = unpack_states(game, rows)
+    texts: dict[tuple[bytes, int], str] = {}
+    for row, pair in enumerate(zip(packed, actions.to_pylist(), strict=True)):
+        if pair not in texts:
+            position = jax.tree.map(operator.itemgetter(row), positions)
+            texts[pair] = game.action_to_text(position, pair[1])
+    pairs = zip(packed, actions.to_pylist(), strict=True)
+    return pa.array([texts[pair] for pair in pairs], pa.string())
+
+
 def _line(error: Exception) -> str:
-    """Returns the first line of a message of DuckDB."""
+    """Returns a message of DuckDB in one line: its first paragraph, which has the
+    closest names, without the place in the SQL."""
     text = str(error).strip() or type(error).__name__
-    return " ".join(text.splitlines()[0].split())[:300]
+    return " ".join(text.split("\n\n")[0].split())[:300]

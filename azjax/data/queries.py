@@ -2,11 +2,12 @@
 
 from typing import NamedTuple
 
-# `rows` are the rows of the files, `ends` the last rows of the ended games. `+ 0`
-# turns the -0 of a draw into 0.
+# `rows` are the rows of the files, `ends` the last rows of the ended games. `notation`
+# returns the text of an action. `+ 0` turns the -0 of a draw into 0.
 VIEWS = {
     "positions": """
-        SELECT rows.*,
+        SELECT rows.* REPLACE (notation(rows.state, rows.move) AS move),
+            rows.move AS action,
             CAST(ends.reward * (CASE WHEN rows.player = ends.player THEN 1 ELSE -1 END)
                 + 0 AS FLOAT) AS result
         FROM rows LEFT JOIN ends USING (game)
@@ -23,7 +24,8 @@ VIEWS = {
     "openings": """
         SELECT rows.run, rows.seed, rows.game, rows.iteration, rows.state,
             rows.state = (SELECT state FROM initial) AS is_initial_position,
-            rows.player, rows.move, rows.value, rows.simulations,
+            rows.player, notation(rows.state, rows.move) AS move, rows.value,
+            rows.simulations, rows.move AS action,
             CAST(ends.reward * (CASE WHEN rows.player = ends.player THEN 1 ELSE -1 END)
                 + 0 AS FLOAT) AS result
         FROM rows LEFT JOIN ends USING (game) WHERE rows.ply = 0

@@ -29,11 +29,31 @@ def run(tmp_path_factory):
     return str(directory)
 
 
-def test_the_overview_counts_positions_and_names_the_queries(run, capsys):
+def test_the_overview_counts_positions_and_has_the_columns_and_queries(run, capsys):
     cli.main(["data", run])
-    printed = capsys.readouterr()
-    assert printed.out.split()[-5:] == ["16", "3", "2", "1", "1"]
-    assert "calibration" in printed.err
+    out, err = capsys.readouterr()
+    assert out.split()[-5:] == ["16", "3", "2", "1", "1"]
+    assert "calibration" in err
+    for words in ("positions run, seed,", "terminated, simulations", "num_moves, has_"):
+        assert words in " ".join(err.replace("azjax:", "").split())
+    assert max(map(len, err.splitlines())) <= 80
+
+
+def test_a_table_that_is_too_wide_has_folded_names_or_a_line_for_each_value(
+    run, capsys, monkeypatch
+):
+    monkeypatch.setenv("COLUMNS", "80")
+    cli.main(["data", run, "SELECT * FROM games ORDER BY game"])
+    lines = capsys.readouterr().out.splitlines()
+    assert "first_player_result" in "".join(line.split()[-1] for line in lines[:3])
+    assert lines[3].split() == ["abc", "3", "5", "1", "1", "5", "True", "True", "1"]
+    cli.main(["data", run, "SELECT * FROM positions ORDER BY game, ply LIMIT 2"])
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split() for line in lines if line.split()[:1] == ["move"]] == [
+        ["move", "a3"],
+        ["move", "a2"],
+    ]
+    assert ["draw_probability", "0.25"] in [line.split() for line in lines]
 
 
 def test_json_has_a_line_for_each_row(run, capsys):
@@ -63,6 +83,8 @@ def test_a_ready_query_is_run_by_its_name(run, capsys):
         (["SELECT 1", "--csv", "--json"], "one of --csv and --json"),
         (["calibrate"], "unknown query 'calibrate'; ready queries are openings, "),
         (["calibrate"], "; did you mean calibration?"),
+        (["SELECT reslt FROM positions"], 'Candidate bindings: "result", "regret"'),
+        (["SELECT 1 FROM position"], 'Did you mean "positions"?'),
     ],
 )
 def test_a_mistake_ends_with_one_line_and_status_2(run, arguments, message, capsys):

@@ -2,7 +2,7 @@ import pytest
 from data.game_rows import GAME, GAMES, rewrite_as_schema_1, rows_of
 
 from azjax import games
-from azjax.data import game_files
+from azjax.data import game_files, import_games
 from azjax.data.database import opened
 from azjax.data.queries import QUERIES
 from azjax.data.writer import GamesWriter
@@ -43,14 +43,33 @@ def database(directory):
         ),
         # The openings are the first positions of the games.
         (
-            "SELECT game, move, is_initial_position, result FROM openings "
+            "SELECT game, action, is_initial_position, result FROM openings "
             "ORDER BY game",
             [(5, 0, True, 1.0), (6, 0, True, 0.0), (7, 4, True, None)],
+        ),
+        # Moves are in the game's notation.
+        (
+            "SELECT move, action FROM positions WHERE game = 5 ORDER BY ply",
+            [("a3", 0), ("a2", 3), ("b3", 1), ("b2", 4), ("c3", 2)],
+        ),
+        (
+            "SELECT move, count(*) FROM openings GROUP BY move ORDER BY move",
+            [("a3", 2), ("b2", 1)],
         ),
     ],
 )
 def test_the_views_have_the_games_with_their_results(database, sql, rows):
     assert database.query(sql).rows == rows
+
+
+def test_a_move_of_chess_has_the_squares_of_the_player_who_moves(tmp_path):
+    game = games.make("chess")
+    path = tmp_path / "games.pgn"
+    path.write_text("1. e4 e5 2. Nf3 Nc6 1/2-1/2\n")
+    import_games([path], tmp_path / "stored", game)
+    with opened(tmp_path / "stored" / "games", game) as database:
+        moves = database.query("SELECT move FROM positions ORDER BY ply").rows
+    assert moves == [("e2e4",), ("e7e5",), ("g1f3",), ("b8c6",)]
 
 
 @pytest.mark.parametrize("name", QUERIES)
@@ -113,7 +132,7 @@ def test_files_of_schema_1_have_no_values_of_actions(directory, tmp_path, is_mix
             rewrite_as_schema_1(path)
     sql = """
         SELECT game, count(policy_values), avg(list_max(policy_values)),
-            avg(list_count(policy_values)), any_value(move) FROM positions
+            avg(list_count(policy_values)), any_value(action) FROM positions
         GROUP BY game ORDER BY game
     """
     value = (0.5, 1) if is_mixed else (None, None)
