@@ -11,7 +11,13 @@ from typing import Any, NamedTuple
 
 import jax
 from jax.experimental import multihost_utils
-from jax.sharding import Mesh, NamedSharding, PartitionSpec
+from jax.sharding import (
+    Mesh,
+    NamedSharding,
+    PartitionSpec,
+    Sharding,
+    SingleDeviceSharding,
+)
 
 from azjax.devices import DIVIDED, REPLICATED, mesh_of
 
@@ -88,8 +94,12 @@ class BatchLayout(NamedTuple):
         first = size * jax.process_index()
         return array[first : first + size]
 
-    def _sharding(self, spec: PartitionSpec) -> NamedSharding | None:
-        return None if self.mesh is None else NamedSharding(self.mesh, spec)
+    def _sharding(self, spec: PartitionSpec) -> Sharding:
+        # On one device too, or a program would be compiled again for results of itself,
+        # which are on the device of a trained player.
+        if self.mesh is None:
+            return SingleDeviceSharding(jax.local_devices()[0])
+        return NamedSharding(self.mesh, spec)
 
 
 def batch_layout(

@@ -11,34 +11,36 @@ from rich.table import Table
 from rich.text import Text
 
 from azjax.games import Game, game_title
-from azjax.players import Choice, Player, TrainedPlayer, TrainedQ, choose
+from azjax.games.host import compiled, first_states
+from azjax.players import Choice, NetworkPlayer, Player, TrainedPlayer, TrainedQ, choose
+from azjax.players.batches import batch_layout
 from azjax.program import program_for
 from azjax.remote import Directory
 from azjax.training.host_loop import Run
-from azjax.training.loop import named_players
 from azjax.training.metrics import SCORES, Row, graded, opponents
 from azjax.training.plots import PLAYERS, PLOT_FILE
 from azjax.training.reporting import duration
+from azjax.training.run_config import BaseEvaluationConfig
 from azjax.training.saved_config import OUTSIDE, load_config
 
-SIMULATIONS = 200
 SUMMARY_MOVES = 10  # of the initial position
 
 
 def print_run(console: Console, run: Run[TrainedPlayer]) -> None:
-    """Prints the results of a finished run of AlphaZero, its players' choices in the
+    """Prints the results of a finished run of AlphaZero, its network's choice in the
     initial position, and commands for it; prints nothing for a stopped run."""
     parts = " --parts MODULE:NAME" if run.player.has_own_parts else ""
-    game, directory = run.player.game, shlex.quote(run.directory.as_posix())
+    trained, directory = run.player, shlex.quote(run.directory.as_posix())
+    game = trained.game
     opponent = shlex.quote(f"alphazero:{run.directory.as_posix()}")
     commands = {
         "Play against it": f"play {game!r} --opponent {opponent}{parts}",
         "Measure it": f"evaluate {directory}{parts}",
     }
-    players = named_players(run.player, SIMULATIONS)
+    network = NetworkPlayer(game, trained.network, trained.variables)
     has_played = load_config(run.directory, allowed=OUTSIDE).played_slots > 0
     method = "by self-play" if has_played else "from stored games"
-    _print_result(console, run, players, commands, method)
+    _print_result(console, run, network, commands, method)
 
 
 def print_q_run(console: Console, run: Run[TrainedQ]) -> None:
@@ -49,14 +51,13 @@ def print_q_run(console: Console, run: Run[TrainedQ]) -> None:
         "Play against it": f"play {game!r} --opponent {player}",
         "Measure it": f"arena {game!r} random {player}",
     }
-    players = {"network": run.player.player()}
-    _print_result(console, run, players, commands, "by Q-learning")
+    _print_result(console, run, run.player.player(), commands, "by Q-learning")
 
 
 def _print_result(
     console: Console,
     run: Run[TrainedPlayer] | Run[TrainedQ],
-    players: Mapping[str, Player],
+    player: Player,
     commands: Mapping[str, str],
     method: str,
 ) -> None:
@@ -64,19 +65,22 @@ def _print_result(
         return
     if not run.last["updates"]:
         console.print("the run was too short to learn: no update was made", style="red")
-    console.print("compiling the players for the summary ...", style="dim")
     game = run.player.game
-    opening = jax.tree.map(lambda leaf: leaf[None], game.init())
+    # A batch like those of the evaluations, which have compiled the program.
+    layout = batch_layout(BaseEvaluationConfig.num_games // 2, [player])
+    choice = choose(
+        layout.replicated(player),
+        layout.keys(jax.random.key(0)),
+        layout.by_position(first_states(game, layout.size)),
+        layout.mesh,
+    )
     print_summary(
         console,
         game=game,
         run_dir=run.directory,
         first=run.first,
         last=run.last,
-        choices={
-            name: choose(player, jax.random.key(0), opening)
-            for name, player in players.items()
-        },
+        choice=choice,
         commands=commands,
         method=method,
     )
@@ -89,7 +93,7 @@ def print_summary(
     run_dir: Directory,
     first: Row | None,
     last: Row,
-    choices: Mapping[str, Choice],
+    choice: Choice,
     commands: Mapping[str, str],
     method: str,
 ) -> None:
@@ -101,8 +105,7 @@ def print_summary(
         run_dir: the run directory.
         first: the evaluation of the initial network, if known.
         last: the newest evaluation.
-        choices: in the initial position, a batch of one, by player name; the strongest
-            player last.
+        choice: of the network, in a batch whose first position is the initial one.
         commands: of the program, by purpose.
         method: how it was learned, such as `by self-play`.
     """
@@ -112,7 +115,8 @@ def print_summary(
         results.add_row(name, text)
     for name, path in (("run", ""), ("plot", PLOT_FILE), ("player", "player")):
         results.add_row(name, Text(str(run_dir / path), overflow="fold"))
-    moves = _move_table(game, choices)
+    game = compiled(game)
+    moves = _move_table(game, choice)
     board = Text(game.to_text(game.init()), no_wrap=True, overflow="crop")
     console.print(Text(f"\n{game_title(repr(game))}: learned {method}", "bold"))
     console.print(results)
@@ -163,29 +167,24 @@ def rate_text(rate: float, low: float, high: float) -> str:
     return f"{rate:.1%} ({100 * low:.1f} to {100 * high:.1f})"
 
 
-def _move_table(game: Game, choices: Mapping[str, Choice]) -> Table:
+def _move_table(game: Game, choice: Choice) -> Table:
     """Returns a table of the moves in the initial position, the most probable ones if
     many."""
     opening = game.init()
     legal = np.flatnonzero(np.asarray(game.legal_action_mask(opening)))
-    policies = np.asarray(
-        jax.device_get([choice.policy[0] for choice in choices.values()])
-    )
-    likeliest = legal[np.argsort(-policies[-1, legal], kind="stable")]
+    policy = np.asarray(choice.policy)[0]
+    likeliest = legal[np.argsort(-policy[legal], kind="stable")]
     shown = legal if len(legal) <= SUMMARY_MOVES else likeliest[:SUMMARY_MOVES]
     table = Table(box=None, padding=(0, 2, 0, 0), header_style="cyan")
-    for name in ("move", *choices):
+    for name in ("move", "network"):
         table.add_column(name, justify="right", no_wrap=True)
     for action in shown:
-        cells = (f"{probability:.1%}" for probability in policies[:, action])
         style = "bold" if action == likeliest[0] else ""
-        table.add_row(game.action_to_text(opening, int(action)), *cells, style=style)
+        text = game.action_to_text(opening, int(action))
+        table.add_row(text, f"{policy[action]:.1%}", style=style)
     if len(shown) < len(legal):
-        rest = policies[:, likeliest[SUMMARY_MOVES:]].sum(axis=1)
-        name = f"{len(legal) - len(shown)} more"
-        table.add_row(
-            name, *(f"{probability:.1%}" for probability in rest), style="dim"
-        )
-    values = (f"{float(choice.value[0]):+.2f}" for choice in choices.values())
-    table.add_row("value", *values, style="cyan")
+        rest = policy[likeliest[SUMMARY_MOVES:]].sum()
+        number = len(legal) - len(shown)
+        table.add_row(f"{number} more", f"{rest:.1%}", style="dim")
+    table.add_row("value", f"{np.asarray(choice.value)[0]:+.2f}", style="cyan")
     return table

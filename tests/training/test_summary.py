@@ -1,3 +1,4 @@
+import dataclasses
 import io
 import sys
 
@@ -17,10 +18,11 @@ from azjax.networks import (
     QNetworkConfig,
     init_q_network,
 )
-from azjax.players import Choice, TrainedPlayer, TrainedQ
+from azjax.players import Choice, NetworkPlayer, TrainedPlayer, TrainedQ
 from azjax.search import GumbelConfig
-from azjax.training import Run
+from azjax.training import EvaluationConfig, Run
 from azjax.training import summary as summaries
+from azjax.training.evaluation import Evaluator
 from azjax.training.summary import print_q_run, print_run, print_summary
 
 GAME = compiled("tic_tac_toe")
@@ -46,10 +48,7 @@ def summary(run_dir, **changes):
         "run_dir": run_dir,
         "first": evaluation_row(0),
         "last": evaluation_row(2, network=0.1),
-        "choices": {
-            "network": CHOICE,
-            "search": CHOICE._replace(value=np.array([-0.5])),
-        },
+        "choice": CHOICE,
         "commands": {"Play against it": "play nim", "Measure it": "evaluate RUN"},
         "method": "by self-play",
     }
@@ -67,13 +66,12 @@ def test_the_summary_prints_results_moves_and_commands(tmp_path):
         "score against random",
         "75.0% (67.5 to 82.5) → 75.0% (67.5 to 82.5)",
         "+0.25",
-        "-0.50",
         "Play against it:  azjax play nim",
         "Measure it:  azjax evaluate RUN",
         str(tmp_path / "plots" / "learning.png"),
     ):
         assert part in text
-    assert text.count("60.0%") == 2
+    assert text.count("60.0%") == 1
 
 
 def test_the_summary_shows_the_most_probable_of_many_moves(tmp_path, monkeypatch):
@@ -142,6 +140,32 @@ def test_print_run_says_how_it_learned(summary_of, tmp_path, settings, method):
     save_run(tmp_path / "run", **settings)
     text = summary_of(print_run, trained_player(), tmp_path / "run")
     assert f"learned {method}" in text
+
+
+def test_evaluations_and_the_summary_share_programs(tmp_path):
+    names = []
+
+    def note(event, duration_secs, fun_name="", **_):
+        if event.endswith("/backend_compile_duration"):
+            names.append(fun_name)
+
+    trained = trained_player()
+    # As in a run: on a device that was chosen.
+    variables = jax.device_put(trained.variables, jax.devices()[0])
+    trained = dataclasses.replace(trained, variables=variables)
+    network = NetworkPlayer(GAME, trained.network, variables)
+    save_run(tmp_path)
+    evaluator = Evaluator(GAME, EvaluationConfig(num_positions=1), ["random"])
+    jax.monitoring.register_event_duration_secs_listener(note)
+    try:
+        row = evaluator.evaluate({"network": network})
+        run = Run(tmp_path, trained, True, 10, None, {**evaluation_row(2), **row})
+        print_run(Console(file=io.StringIO()), run)
+    finally:
+        jax.monitoring.unregister_event_duration_listener(note)
+    # The network in batches of two sizes, and the random player.
+    assert names.count("jit(_choose_with_carry)") == 3
+    assert names.count("jit(_positions)") == 1
 
 
 def test_print_q_run_prints_commands(summary_of, tmp_path):
