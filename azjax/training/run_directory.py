@@ -234,7 +234,7 @@ def disk_errors(directory: Directory) -> Iterator[None]:
             number,
             f"{reason}; the run cannot be saved there, earlier checkpoints are intact: "
             "make it writable, free space, or give another --run-dir",
-            str(directory),
+            str(getattr(error, "filename", None) or directory),
         ) from error
 
 
