@@ -118,12 +118,13 @@ def opened(directory: Path, game: Game) -> Iterator[Database]:
     try:
         connection.register("rows", dataset)
         connection.register("initial", initial)
+        of_arrays: Any = "arrow"  # declared as an enum
         connection.create_function(
             "notation",
             functools.partial(_notation, game),
             ["BLOB", "INTEGER"],
             "VARCHAR",
-            type="arrow",
+            type=of_arrays,
         )
         for setting in _SETTINGS:
             connection.execute(setting)
