@@ -139,12 +139,8 @@ def result_texts(first: Row | None, last: Row) -> Iterator[tuple[str, str]]:
     """
     yield "time", duration(last["seconds"])
     yield "played", f"{last['games']:,} games, {last['positions']:,} positions"
-    if last.get("eligible_share") and last.get("eligibility_delay") is not None:
-        delay = f"after {last['eligibility_delay']:.0f} more moves on average"
-        yield (
-            "eligible",
-            f"{last['eligible_share']:.1%} of the positions, {delay}",
-        )
+    if last.get("eligible_share"):
+        yield "eligible", f"{last['eligible_share']:.1%} of the positions"
     for name in graded(last):
         label = PLAYERS[name][0] if name in PLAYERS else name
         yield f"mistakes, {label}", _change(first, last, f"{name}_mistakes")
