@@ -58,8 +58,18 @@ class Checkpoints:
             if is_first_process():
                 self._forget_damaged_metrics()
                 self._end_replacements()
-            with self._using_manager():
-                pass  # creates the directory
+            try:
+                with self._using_manager():
+                    pass  # creates the directory, lists the checkpoints
+            except Exception as error:  # Orbax has no exception class for damage
+                if system_error_number(error) is not None:
+                    raise
+                reason = f"{type(error).__name__}: {first_line(error)}"
+                raise ValueError(
+                    f"the checkpoints in {self._directory} cannot be listed ({reason}):"
+                    " move the damaged one away, or start a new run in another "
+                    "directory"
+                ) from error
 
     def __enter__(self) -> Self:
         """Returns itself."""

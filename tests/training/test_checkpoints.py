@@ -202,6 +202,17 @@ def test_other_failures_raise_and_leave_checkpoints_unchanged(saved, monkeypatch
     assert restore(saved)[0][1]["iteration"] == 2
 
 
+@pytest.mark.parametrize(
+    "text", ["[" * 100_000, "[]", '{"commit_timestamp_nsecs": 1e300}']
+)
+def test_checkpoints_that_cannot_be_listed_are_refused_and_kept(saved, text):
+    (saved / "2" / "_CHECKPOINT_METADATA").write_text(text)
+    with pytest.raises(ValueError, match=r"cannot be listed \(.*\): move") as error:
+        restore(saved)
+    assert "\n" not in str(error.value)
+    assert names(saved) == ["1", "2"]
+
+
 def test_a_missing_file_is_named_and_the_checkpoint_left_unchanged(saved):
     largest_file(saved / "2").unlink()
     with pytest.raises(ValueError, match="checkpoint 2 cannot be read") as error:
