@@ -372,6 +372,8 @@ def _restore_step(
     saved = progress.pop("digest", None), progress.pop("progress_digest", None)
     if json_digest(progress) != saved[1]:
         raise DamageError("the digest of its progress is wrong")
+    if progress.get("iteration") != step:
+        raise DamageError("its name is not its iteration")
     if saved_structure != structure(state):
         raise _OtherRunError(
             "has another network, optimizer or sampler: give the same `parts`, "

@@ -202,6 +202,13 @@ def test_other_failures_raise_and_leave_checkpoints_unchanged(saved, monkeypatch
     assert restore(saved)[0][1]["iteration"] == 2
 
 
+def test_a_checkpoint_with_the_name_of_another_is_set_aside(saved):
+    shutil.copytree(saved / "1", saved / "7")
+    (_, progress), (report,) = restore(saved)
+    assert progress["iteration"] == 2
+    assert "7.damaged: its name is not its iteration" in report
+
+
 @pytest.mark.parametrize(
     "text", ["[" * 100_000, "[]", '{"commit_timestamp_nsecs": 1e300}']
 )
