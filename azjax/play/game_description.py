@@ -49,6 +49,7 @@ def describe_start(game: Game, key: str) -> Preview:
         "pieces": list(game.pieces if picture else game.style.names),
         "columns": list(game.column_labels),
         "rows": list(game.row_labels),
+        "hasFen": hasattr(game, "from_fen"),
         "targets": "cells" if game.row_labels else "columns",
         "board": _board(game, height, width, picture),
     }

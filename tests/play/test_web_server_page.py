@@ -168,7 +168,7 @@ def test_the_lobby_links_to_games_and_runs_and_is_refreshed(visit, server, runs)
     expect(page.find("#untouched")).to_have_count(1)
     game = page.find("#games > li").nth(0)
     expect(game.locator(".primary")).to_have_text("Play AlphaZero")
-    expect(game.locator("> .later")).to_have_text("strong: 64 simulations a move")
+    expect(game.locator("> div > .later")).to_have_text("strong: 64 simulations a move")
     expect(game.locator(".primary")).to_have_attribute(
         "href", "play/tic_tac_toe/?player=alphazero%3Apretrained"
     )
@@ -649,6 +649,27 @@ def test_a_pawn_promotes_to_the_chosen_piece(large_visit):
     page.wait_for(f"{YOURS}[data-moves='10']")
     there = page.target(end).get_attribute("aria-label")
     assert there in ("b8: white knight", "b8: black rook")  # a recapture
+    # A position is set up; its user moves first, with either color.
+    page.find("#setup").fill("nonsense")
+    page.page.keyboard.press("Enter")
+    expect(page.find("#setup-later")).to_be_visible()
+    page.find("#resign").click()
+    expect(page.find("#status")).to_have_text("The computer wins: resignation.")
+    page.find("#new-game").click()
+    expect(page.find("#notice")).to_contain_text("FEN 'nonsense'")
+    expect(page.find("#setup")).to_have_value("")
+    page.find("#setup").fill("4k3/8/8/8/8/8/7P/4K3 b - - 0 1")
+    page.page.keyboard.press("Enter")
+    expect(page.find("#status")).to_contain_text("You move first, with black pieces")
+    for cell in (4, 3):
+        page.target(cell).click()
+    page.wait_for(f"{YOURS}[data-moves='2']")
+    status = page.status()
+    page.page.reload()
+    page.wait_for_turn()
+    assert page.status() == status
+    assert page.target(3).get_attribute("aria-label") == "d8: black king"
+    expect(page.find("#save-game")).to_be_hidden()
 
 
 @pytest.mark.slow

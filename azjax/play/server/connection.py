@@ -44,6 +44,7 @@ from azjax.play.server.search_workers import SearchWorker, SessionWorker
 T = TypeVar("T")
 MAX_ACTIONS = 10_000  # of a request before a game has started
 PREPARING = "Loading the player and compiling the rules"
+SETTING_UP = "Setting up the position"
 LOADING = "Loading the newer player"
 CLOSE_SECONDS = 2.0  # for the closing handshake
 
@@ -240,6 +241,8 @@ class Connection:
         rules = self._game.rules
         match message:
             case DecisionRequest() | ReviewRequest():
+                if isinstance(message, ReviewRequest) and rules.setup:
+                    raise ValueError("a game from a set-up position is not reviewed")
                 self._cancel_decision()
                 return self._start_decision(message)
             case ReadRequest():
@@ -261,8 +264,10 @@ class Connection:
         offer, player = await self._pools.run(find, message.game, message.player)
 
         def start():
-            description = registry.describe(offer, player)
-            return StartedGame(offer, player, registry.rules(offer)), description
+            description, rules = registry.describe(offer, player), registry.rules(offer)
+            if message.setup:
+                rules = rules.set_up(message.setup)
+            return StartedGame(offer, player, rules), description
 
         registry.activity.num_starts += 1
         try:
@@ -276,7 +281,9 @@ class Connection:
                     "progress",
                     {"description": preview.description, "position": preview.position},
                 )
-            key = ("start", message.game, message.player)
+            elif message.setup:
+                await self._send(message.id, "stage", SETTING_UP)
+            key = ("start", *message[1:])
             self._game, description = await self._pools.run_shared(key, start)
         finally:
             registry.activity.num_starts -= 1
@@ -409,6 +416,8 @@ class Connection:
             if state.terminated:
                 raise ValueError("the game is over")
             worker, simulations = loaded.worker(message.simulations)
+            if rules.setup and isinstance(worker, SessionWorker):
+                raise ValueError("this opponent plays from the first position only")
             job = Job(state, message.actions, simulations, notify, self._limits)
             return worker, job
 

@@ -23,11 +23,15 @@ class MessageError(ValueError):
 
 
 class StartRequest(NamedTuple):
-    """Starts a game against a player."""
+    """Starts a game against a player.
+
+    setup: FEN of the first position; empty for the game's own.
+    """
 
     id: int
     game: str
     player: str
+    setup: str = ""
 
 
 class PositionRequest(NamedTuple):

@@ -1,6 +1,7 @@
 """A game's compiled rules; positions are named by the actions that lead to them."""
 
 import collections
+import copy
 import threading
 from collections.abc import Sequence
 from typing import Any
@@ -17,6 +18,7 @@ class Rules:
     """A compiled game with a cache of its latest positions; thread-safe.
 
     game: the game with compiled functions.
+    setup: FEN of the first position; empty for the game's own.
     last_used: time of the last use, for the `MemoryBudget`; set by the
         `PlayerRegistry`.
 
@@ -30,9 +32,10 @@ class Rules:
 
     def __init__(self, game: Game, num_positions: int, num_bytes: int = 2**26):
         self.game = compiled(game)
+        self.setup = ""
         self.last_used = 0
         self._lock = threading.Lock()
-        self._cache: collections.OrderedDict[tuple[int, ...], State] = (
+        self._cache: collections.OrderedDict[tuple[str, tuple[int, ...]], State] = (
             collections.OrderedDict()
         )
         self._first = on_host(self.game.init())
@@ -50,6 +53,21 @@ class Rules:
         with self._lock:
             self._cache.clear()
 
+    def set_up(self, text: str) -> "Rules":
+        """Returns rules with the first position of a FEN, which share the cache.
+
+        Raises:
+            ValueError: the text is no FEN, or the game has none.
+        """
+        from_fen = getattr(self.game, "from_fen", None)
+        if from_fen is None:
+            raise ValueError(
+                f"positions of {self.game} cannot be set up: it has no FEN"
+            )
+        rules = copy.copy(self)
+        rules.setup, rules._first = text, on_host(from_fen(text))
+        return rules
+
     def state(self, actions: Sequence[int]) -> State:
         """Returns the position after some actions, in NumPy.
 
@@ -60,9 +78,10 @@ class Rules:
         ply, state = 0, self._first
         with self._lock:
             for length in range(len(actions), 0, -1):
-                if actions[:length] in self._cache:  # the longest cached prefix
-                    ply, state = length, self._cache[actions[:length]]
-                    self._cache.move_to_end(actions[:length])
+                key = self.setup, actions[:length]
+                if key in self._cache:  # the longest cached prefix
+                    ply, state = length, self._cache[key]
+                    self._cache.move_to_end(key)
                     break
         for number, action in enumerate(actions[ply:], start=ply + 1):
             legal = self.legal_actions(state)
@@ -74,7 +93,7 @@ class Rules:
                 )
             state = self.after(state, action)
             with self._lock:
-                self._cache[actions[:number]] = state
+                self._cache[self.setup, actions[:number]] = state
                 if len(self._cache) > self._num_positions:
                     self._cache.popitem(last=False)
         return state

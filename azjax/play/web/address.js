@@ -1,6 +1,6 @@
 /**
- * The game in the page's address: `?player=NAME#you=0&moves=3-3-2`. The moves are actions;
- * `you` is the user's player: 0, 1 or `nobody`.
+ * The game in the page's address: `?player=NAME&setup=FEN#you=0&moves=3-3-2`. The moves are
+ * actions; `you` is the user's player: 0, 1 or `nobody`.
  */
 import { RefusedError } from "./engine.js";
 
@@ -53,10 +53,12 @@ export const address = {
     });
   },
 
-  /** Writes the opponent; removes `?watch`, which the game's `you` replaces. */
-  writePlayer(name) {
+  /** Writes the opponent and the FEN; removes `?watch`, which the game's `you` replaces. */
+  writePlayer(name, setup) {
     replace(({ searchParams }) => {
       searchParams.set("player", name);
+      if (setup) searchParams.set("setup", setup);
+      else searchParams.delete("setup");
       searchParams.delete("watch");
     });
   },

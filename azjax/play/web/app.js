@@ -35,10 +35,11 @@ async function openWithServer(config) {
     address,
     players: config.players,
     player: searchParams.get("player") ?? config.players[0].name,
+    setup: searchParams.get("setup") ?? "",
     begins: searchParams.has("watch") ? "watch" : "you",
-    onStart({ title, player }, name) {
+    onStart({ title, player }, name, setup) {
       document.title = `${title} against ${player}`;
-      address.writePlayer(name);
+      address.writePlayer(name, setup);
     },
   };
   const page = new Page(document.body, engine, options, fail);

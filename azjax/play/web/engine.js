@@ -6,10 +6,11 @@
  *
  * @typedef {Object} Engine
  * @property {(onLoading: (share: number) => void, player?: string,
- *     onPreview?: (preview: Preview) => void) =>
+ *     onPreview?: (preview: Preview) => void, setup?: string) =>
  *     Promise<Description>} start resolves when the rules are ready; `onLoading` receives
- *     the loaded share of the player in [0, 1], also later; a further call changes the
- *     player
+ *     the loaded share of the player in [0, 1], also later; `setup` is the FEN of the first
+ *     position, "" for the usual one; a further call changes the player
+ * @property {boolean} [setsUp] whether `start` takes a FEN
  * @property {(actions: number[]) => Promise<Position>} position after these actions
  * @property {(actions: number[]) => Promise<(Move & {player: number})[]>} replay the
  *     notation and the player of each move
@@ -47,6 +48,7 @@
  * @property {string[]} pieces name of each kind of piece, those of player 0 first
  * @property {string[]} columns labels
  * @property {string[]} rows labels from the top; may be empty
+ * @property {boolean} hasFen whether positions have a FEN
  * @property {BoardParts} board
  *
  * @typedef {Object} BoardParts the drawing of an empty board; texts are SVG elements, empty

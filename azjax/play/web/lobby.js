@@ -54,7 +54,7 @@ function showProblem(text) {
 
 function gameTile({ key, title, players }) {
   const address = `play/${encodeURIComponent(key)}/`;
-  const picture = tag("img", { src: `${address}picture.svg`, alt: "" });
+  const picture = tag("img", { src: `${address}picture.svg`, alt: title });
   const [recommended, ...others] = players.map((player) => ({
     text: player.title,
     href: `${address}?player=${encodeURIComponent(player.name)}`,
@@ -67,14 +67,19 @@ function gameTile({ key, title, players }) {
   return tag(
     "li",
     { className: "card" },
-    tag("a", { href, className: "game" }, picture, tag("strong", {}, title)),
-    tag("a", { href, className: "button primary" }, `Play ${text}`),
-    strength,
+    tag("a", { href, className: "game" }, picture),
     tag(
-      "details",
-      { hidden: rows.length === 0 },
-      tag("summary", {}, `${rows.length} other opponents`),
-      tag("ul", { ariaLabel: `Other opponents in ${title}` }, ...rows),
+      "div",
+      {},
+      tag("strong", {}, title),
+      tag("a", { href, className: "button primary" }, `Play ${text}`),
+      strength,
+      tag(
+        "details",
+        { hidden: rows.length === 0 },
+        tag("summary", {}, `${rows.length} other opponents`),
+        tag("ul", { ariaLabel: `Other opponents in ${title}` }, ...rows),
+      ),
     ),
   );
 }

@@ -68,6 +68,11 @@ export class Match {
     return this.#ahead?.step === this.shown ? this.#ahead : null;
   }
 
+  /** 0 if the user moves first, 1 if second, null if the computer plays both sides. */
+  get order() {
+    return this.you === null ? null : this.you ^ this.steps[0].player;
+  }
+
   get actions() {
     return this.steps.slice(1).map(({ move }) => move.action);
   }
@@ -94,13 +99,14 @@ export class Match {
     return this.you !== null && this.canUndo && !this.position.isOver;
   }
 
-  /** Starts a game; `you` is the user's player, 0, 1 or null. */
-  async start(you) {
-    await this.load(you, []);
+  /** Starts a game; `order` is 0 if the user moves first, 1 if second, null if never. */
+  async start(order) {
+    await this.load(null, []);
+    if (order !== null) this.you = order ^ this.steps[0].player;
     await this.resume();
   }
 
-  /** Loads a game; call `resume` to continue it. */
+  /** Loads a game of the user's player, 0, 1 or null; call `resume` to continue it. */
   async load(you, actions) {
     const [moves, position] = await Promise.all([
       this.engine.replay(actions),

@@ -21,11 +21,12 @@ import { statusText } from "./status_text.js";
  * @property {{name: string, title: string, rating?: number|null}[]} [players] offered
  *     players; ratings are Elo
  * @property {string} [player] name of the first player
+ * @property {string} [setup] FEN of the first position, "" for the usual one
  * @property {Object|null} [reviewed] a game to review, as `Engine.read` returns it
  * @property {"you"|"computer"|"watch"} [begins] who moves first in the first game; default
  *     "you"
- * @property {(description: import("./engine.js").Description, player?: string) => void}
- *     [onStart] called for each started player
+ * @property {(description: import("./engine.js").Description, player?: string,
+ *     setup: string) => void} [onStart] called for each started player
  */
 
 export class Page {
@@ -49,13 +50,14 @@ export class Page {
 
   /** Shows the game in the address, or else a new one. */
   async open() {
-    const { address, players = [], begins = "you" } = this.options;
+    const { address, players = [], setup = "", begins = "you" } = this.options;
     this.container.querySelector(`[value=${begins}]`).checked = true;
     this.settings = new SettingsPanel(this.container, {
       onGame: () => this.#do(() => this.#applySettings()),
       onStrength: () => this.#do(() => this.match.refresh()),
     });
     this.settings.setPlayers(players);
+    this.settings.setup = setup;
     this.engine.onStage = (stage) => this.#showStage(stage);
     this.find("flip").onclick = () => {
       this.board?.flip();
@@ -91,7 +93,9 @@ export class Page {
     for (const waiting of this.container.querySelectorAll("[inert]")) waiting.inert = false;
     connectKeys(this.container, this.board.buttons, (steps) => this.#step(steps));
     address?.onOtherGame(() => this.#do(() => this.#openLinked()));
-    while (this.#isOpponentNew) await this.#attempt(() => this.#startOpponent());
+    while (this.#isOpponentNew || this.#isSetupNew) {
+      await this.#attempt(() => this.#startOpponent());
+    }
     const { reviewed } = this.options;
     await this.#attempt(() => (reviewed ? this.review.open(reviewed) : this.#openLinked()));
     if (!this.match.steps.length) await this.#attempt(() => this.match.start(this.settings.you));
@@ -116,7 +120,7 @@ export class Page {
 
   /** Shows the first position until the game is ready, unless the address has a game. */
   #preview({ description, position }) {
-    if (this.match || this.board || this.#isLinked) return;
+    if (this.match || this.board || this.settings.setup || this.#isLinked) return;
     this.#describe(description);
     this.board = this.#makeBoard(description);
     this.board.show(position, false, this.settings.you);
@@ -148,23 +152,25 @@ export class Page {
 
   find = (id) => this.container.querySelector(`#${id}`);
 
-  /** Starts the wanted player, or else the first one that works. */
+  /** Starts the wanted player and position, or else the first ones that work. */
   async #startAny(players) {
     const names = new Set([this.options.player, ...players.map(({ name }) => name)]);
     for (const player of names) {
-      this.settings.player = player;
-      try {
-        await this.#start(player);
-        return;
-      } catch (error) {
-        if (!(error instanceof RefusedError)) throw error;
-        this.#refusal ||= error.message;
+      for (const setup of new Set([this.settings.setup, ""])) {
+        Object.assign(this.settings, { player, setup });
+        try {
+          await this.#start(player, setup);
+          return;
+        } catch (error) {
+          if (!(error instanceof RefusedError)) throw error;
+          this.#refusal ||= error.message;
+        }
       }
     }
     throw new Error(this.#refusal);
   }
 
-  async #start(player) {
+  async #start(player, setup) {
     this.#isStarting = true;
     const description = await this.engine
       .start(
@@ -176,12 +182,14 @@ export class Page {
         },
         player,
         (preview) => this.#preview(preview),
+        setup,
       )
       .finally(() => {
         this.#isStarting = false;
       });
     this.description = description;
     this.player = player;
+    this.setup = setup;
     this.#describe(description);
     this.find("player").textContent = description.player;
     this.find("search").textContent = description.search ?? "";
@@ -191,12 +199,13 @@ export class Page {
       `${description.game}: ${description.player}`,
       this.find("score"),
     );
-    this.options.onStart?.(description, player);
+    this.options.onStart?.(description, player, setup);
   }
 
   /** Shows the title and the colors of a game. */
   #describe(description) {
     this.find("title").textContent = description.title;
+    this.container.querySelector(".setup").hidden = !(description.hasFen && this.engine.setsUp);
     this.#showColors(description);
   }
 
@@ -268,7 +277,7 @@ export class Page {
       const game = this.options.address?.readGame();
       if (!game) return false;
       await this.match.load(game.you, game.actions);
-      this.settings.you = game.you;
+      this.settings.you = this.match.order;
       return true;
     } catch (error) {
       if (!(error instanceof RefusedError)) throw error;
@@ -283,8 +292,9 @@ export class Page {
   async #applySettings() {
     const { settings, match } = this;
     if (!match?.steps.length) return; // they apply to the game that is being loaded
-    const isUntouched = match.steps.length === 1 && match.you === settings.you;
-    if (this.#isOpponentNew && (isUntouched || match.isStuck)) {
+    const isUntouched = match.steps.length === 1 && match.order === settings.you;
+    const isReplaced = this.#isOpponentNew && !this.#isSetupNew;
+    if (isReplaced && (isUntouched || match.isStuck)) {
       await this.#startOpponent();
       await match.changePlayer();
     } else if (!match.isUnderWay) await this.#startGame();
@@ -293,7 +303,7 @@ export class Page {
 
   /** Starts a game with the current settings; keeps the old game on an error. */
   async #startGame() {
-    if (this.#isOpponentNew) await this.#startOpponent();
+    if (this.#isOpponentNew || this.#isSetupNew) await this.#startOpponent();
     await this.match.start(this.settings.you);
   }
 
@@ -302,12 +312,16 @@ export class Page {
     return Boolean(player) && player !== this.player;
   }
 
+  get #isSetupNew() {
+    return this.settings.setup !== this.setup;
+  }
+
   async #startOpponent() {
-    const { settings, match } = this;
+    const { settings, match, player, setup } = this;
     try {
-      await this.#start(settings.player);
+      await this.#start(settings.player, settings.setup);
     } catch (error) {
-      settings.player = this.player;
+      Object.assign(settings, { player, setup });
       // The start has cancelled a decision.
       if (error instanceof RefusedError && match.steps.length) match.resume();
       throw error;
@@ -392,7 +406,8 @@ export class Page {
     );
     this.review.show();
     this.moveList.showMarks(this.review.moves);
-    this.settings.show(match.you, this.player);
+    this.settings.show(match.order, this.player, this.setup);
+    this.find("save-game").hidden = this.setup !== ""; // its file has moves only
     this.options.address?.writeGame(match.you, match.actions);
     this.gameExport.show();
     this.#showDecision();

@@ -10,6 +10,7 @@ const LONGEST_DELAY = 8000;
  * unanswered requests again.
  */
 export class ServerEngine extends MessageEngine {
+  setsUp = true;
   #url;
   #game;
   #onConnection;
@@ -32,9 +33,9 @@ export class ServerEngine extends MessageEngine {
     this.#onConnection = onConnection;
   }
 
-  start(onLoading, player, onPreview) {
+  start(onLoading, player, onPreview, setup) {
     const before = this.#params;
-    this.#params = { game: this.#game, player };
+    this.#params = { game: this.#game, player, setup };
     if (!this.#socket) {
       this.#connect();
       this.onStage("Connecting to the server");

@@ -30,7 +30,8 @@ export class SettingsPanel {
     this.strength = this.#find("strength");
     this.strength.replaceChildren(...LEVELS.map(({ name }) => new Option(name)));
     this.strength.value = DEFAULT;
-    this.opponents.onchange = onGame;
+    this.setups = this.#find("setup");
+    this.opponents.onchange = this.setups.onchange = onGame;
     for (const { input } of this.#begins()) input.onchange = onGame;
     this.strength.onchange = () => {
       this.#showStrength();
@@ -54,6 +55,15 @@ export class SettingsPanel {
 
   set player(name) {
     this.opponents.value = name;
+  }
+
+  /** The FEN of the first position in the next game, "" for the usual one. */
+  get setup() {
+    return this.setups.value.trim();
+  }
+
+  set setup(text) {
+    this.setups.value = text;
   }
 
   /**
@@ -85,8 +95,9 @@ export class SettingsPanel {
   }
 
   /** Shows which settings differ from the current game. */
-  show(you, player) {
+  show(you, player, setup) {
     this.#find("begins-later").hidden = this.you === you;
+    this.#find("setup-later").hidden = this.setup === setup;
     this.#find("opponent-later").hidden = !this.player || this.player === player;
   }
 

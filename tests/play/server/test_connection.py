@@ -184,6 +184,12 @@ def test_only_offered_games_and_players_can_be_started_and_nothing_goes_before(p
         kind, text, _ = page.ask("start", game=game, player=player)
         assert kind == "error"
         assert text.startswith(error)
+    start = {"game": "tic_tac_toe", "player": "random", "setup": "x"}
+    kind, text, _ = page.ask("start", **start)
+    assert (kind, text) == (
+        "error",
+        "positions of tic_tac_toe cannot be set up: it has no FEN",
+    )
     assert page.ask("start", game="tic_tac_toe", player="random")[0] == "answer"
 
 

@@ -32,6 +32,18 @@ def test_a_position_is_reached_by_its_actions(rules):
     assert rules.legal_actions(state) == [1, 2, 3, 5, 6, 7]
 
 
+def test_games_from_another_first_position_share_the_cache(rules):
+    vars(rules.game)["from_fen"] = {"a centre": rules.state((4,))}.__getitem__
+    set_up = rules.set_up("a centre")
+    for start, expected in ((set_up, (4, 0)), (rules, (0,))):
+        np.testing.assert_array_equal(
+            rules.game.board(start.state((0,))), rules.game.board(rules.state(expected))
+        )
+    assert set_up.bytes == rules.bytes
+    rules.shrink()
+    assert set_up.bytes == rules.bytes
+
+
 def test_the_end_has_a_result_and_no_legal_actions(rules):
     state = rules.state((0, 3, 1, 4, 2))
     assert rules.legal_actions(state) == []
