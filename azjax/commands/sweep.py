@@ -1,7 +1,6 @@
 """`azjax sweep`: trains a run for each combination of settings."""
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 import jax
@@ -13,9 +12,8 @@ from azjax.commands.common import STOPPED, note
 from azjax.commands.compare import print_comparison
 from azjax.commands.parts import read_parts
 from azjax.commands.train import parse_train_config
-from azjax.networks import Parts
 from azjax.program import error_line, is_users_mistake
-from azjax.training import TrainConfig, train
+from azjax.training import train
 from azjax.training.comparison import read_runs
 from azjax.training.run_directory import CONFIG_FILE, check_run_directory
 from azjax.training.signals import exit_on_second_signal
@@ -60,8 +58,24 @@ def sweep_command(
         check_run_directory(config)  # writes nothing
         configs.append(config)
     check_sinks(sorted({sink for run in configs for sink in run.report.sinks}))
+    failures = []
     with exit_on_second_signal():
-        failures = _train_all(configs, own_parts)
+        for number, config in enumerate(configs, 1):
+            done = "finished already" if is_finished(config) else "train"
+            note(f"run {number} of {len(configs)}, {config.directory}: {done}")
+            if is_finished(config):
+                continue
+            try:
+                run = train(config, parts=own_parts)
+            except (ValueError, OSError) as error:
+                if not is_users_mistake(error):
+                    raise
+                failures.append(f"{config.directory}: {error_line(error)}")
+                note(failures[-1])
+                continue
+            if not run.finished:
+                raise SystemExit(STOPPED)
+            jax.clear_caches()  # no other run uses these programs
     begun = [
         str(config.directory)
         for config in configs
@@ -74,30 +88,3 @@ def sweep_command(
         print_line(console, f"failed: {text}")
     if failures:
         raise SystemExit(FAILED)
-
-
-def _train_all(configs: Sequence[TrainConfig], parts: Parts | None) -> list[str]:
-    """Trains or continues the runs that are not finished. Returns a line for each that
-    failed.
-
-    Raises:
-        SystemExit: a signal stopped a run.
-    """
-    failures = []
-    for number, config in enumerate(configs, 1):
-        done = "finished already" if is_finished(config) else "train"
-        note(f"run {number} of {len(configs)}, {config.directory}: {done}")
-        if is_finished(config):
-            continue
-        try:
-            run = train(config, parts=parts)
-        except (ValueError, OSError) as error:
-            if not is_users_mistake(error):
-                raise
-            failures.append(f"{config.directory}: {error_line(error)}")
-            note(failures[-1])
-            continue
-        if not run.finished:
-            raise SystemExit(STOPPED)
-        jax.clear_caches()  # no other run uses these programs
-    return failures
