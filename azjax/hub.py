@@ -21,6 +21,7 @@ _NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 
 def check_repository(name: str) -> None:
     """Checks the name of a repository."""
+    _library("safetensors")  # the format of the players, before anything is loaded
     utils = _library("huggingface_hub.utils")
     with contextlib.suppress(utils.HFValidationError):
         utils.validate_repo_id(name)
@@ -145,8 +146,9 @@ def _library(name: str) -> Any:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError:
+        library = name.partition(".")[0]
         raise ValueError(
-            "huggingface_hub is not installed: pip install 'azjax[hub]'"
+            f"{library} is not installed: pip install 'azjax[hub]'"
         ) from None
 
 

@@ -18,6 +18,7 @@ from typing import BinaryIO, TypeAlias
 from etils import epath
 
 LIBRARIES = {"gs": "gcsfs", "s3": "s3fs", "az": "adlfs", "hf": "huggingface_hub"}
+_EXTRAS = {"gs": "'azjax[gcs]'", "hf": "'azjax[hub]'"}  # that install a library
 RUN_SCHEME = "gs"  # the scheme that Orbax can write checkpoints to
 
 Directory: TypeAlias = Path | epath.Path
@@ -59,7 +60,7 @@ def as_directory(name: str | os.PathLike[str]) -> Directory:
         library = LIBRARIES[scheme]
         raise ValueError(
             f"{text} needs the library {library}, which is not installed: pip install "
-            f"{library}"
+            f"{_EXTRAS.get(scheme, library)}"
         )
     if not place.strip("/"):
         raise ValueError(f"{text} names no bucket")

@@ -171,7 +171,7 @@ def test_the_offline_mode_is_named(hub, tmp_path, monkeypatch):
     assert hub.requests == []
 
 
-def test_without_the_library_its_extra_is_named(monkeypatch):
-    for name in ("huggingface_hub", "huggingface_hub.utils"):
-        monkeypatch.setitem(sys.modules, name, None)
+@pytest.mark.parametrize("name", ["huggingface_hub.utils", "safetensors"])
+def test_without_a_library_its_extra_is_named(monkeypatch, name):
+    monkeypatch.setitem(sys.modules, name, None)
     assert_refused(r"pip install 'azjax\[hub\]'", check_repository, NAME)

@@ -35,6 +35,10 @@ def test_the_citation_file_describes_the_package():
     assert CITATION["abstract"] == PROJECT["description"]
 
 
+def test_the_base_install_keeps_the_games_of_a_run():
+    assert any(line.startswith("pyarrow") for line in PROJECT["dependencies"])
+
+
 def test_the_release_is_tested_and_its_actions_have_versions():
     jobs = yaml.safe_load(RELEASE)["jobs"]
     assert jobs["publish"]["needs"] == ["build"]

@@ -10,8 +10,9 @@ import numpy as np
 
 from azjax.arena.solved import SolvedPositions, read
 from azjax.data import GAMES, Imported, Rows
-from azjax.data.importing import new_directory, new_writer
+from azjax.data.importing import new_directory
 from azjax.data.rows import pack_states
+from azjax.data.writer import GamesWriter
 from azjax.games import Game, State
 
 
@@ -29,13 +30,13 @@ def import_positions(paths: Sequence[Path], directory: Path, game: Game) -> Impo
 
     Raises:
         ValueError: a file cannot be read, or states another result than the rules do;
-            or the directory exists; or pyarrow is not installed.
+            or the directory exists.
         OSError: the directory cannot be written.
     """
     run, num_positions = secrets.token_hex(8), 0
     with new_directory(directory) as partial:
         partial.mkdir(parents=True)
-        with new_writer(partial / GAMES, game, run) as writer:
+        with GamesWriter(partial / GAMES, game, run=run, seed=0) as writer:
             for number, path in enumerate(paths, 1):
                 positions = read(game, path)
                 try:

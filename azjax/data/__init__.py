@@ -1,4 +1,4 @@
-"""Games on disk: Parquet files and SQL over them (extra `data`)."""
+"""Games on disk: Parquet files and SQL over them (DuckDB, extra `data`)."""
 
 from azjax.data.database import Database, opened
 from azjax.data.files import GAMES, delete_oldest, drop_after, game_files

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+import pyarrow as pa
 
 from azjax.data.files import readable_files
 from azjax.data.queries import VIEWS
@@ -87,22 +88,20 @@ def opened(directory: Path, game: Game) -> Iterator[Database]:
 
     Raises:
         ValueError: there are none, or one has another game or schema or is damaged, or
-            DuckDB or pyarrow is not installed.
+            DuckDB is not installed.
         OSError: a file cannot be read.
     """
     try:
         import duckdb  # noqa: PLC0415, an extra
-        import pyarrow as pa  # noqa: PLC0415
-        import pyarrow.dataset as pa_dataset  # noqa: PLC0415
-    except ModuleNotFoundError as error:
+    except ModuleNotFoundError:
         raise ValueError(
-            f"{error.name} is not installed: pip install 'azjax[data]'"
+            "queries need duckdb, which is not installed: pip install 'azjax[data]'"
         ) from None
+    import pyarrow.dataset as pa_dataset  # noqa: PLC0415, slow to import
+
     paths = [file.path for file in readable_files(directory)]
     if not paths:
-        raise ValueError(
-            f"{directory} holds no games: a run keeps them if pyarrow is installed"
-        )
+        raise ValueError(f"{directory} holds no games")
     runs = {checked_run(path, game) for path in paths}
     if len(runs) > 1:
         raise ValueError(f"{directory} holds games of {len(runs)} runs")
@@ -144,8 +143,6 @@ def opened(directory: Path, game: Game) -> Iterator[Database]:
 
 def _notation(game: Game, states: Any, actions: Any) -> Any:
     """Returns the texts of actions in packed positions, as columns of Arrow."""
-    import pyarrow as pa  # noqa: PLC0415, an extra
-
     packed = states.to_pylist()
     rows = np.frombuffer(b"".join(packed), np.uint8).reshape(len(packed), -1)
     positions = unpack_states(game, rows)

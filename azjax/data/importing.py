@@ -90,7 +90,7 @@ def import_games(
 
     Raises:
         ValueError: a file cannot be read, or has no game to store; or the directory
-            exists; or pyarrow is not installed.
+            exists.
         OSError: the directory cannot be written.
     """
     left_out: Counter[str] = Counter()
@@ -103,9 +103,9 @@ def import_games(
         made = first[0]
         records = (record for _, record in itertools.chain([first], read))
         batches = iter(lambda: list(itertools.islice(records, GAMES_AT_ONCE)), [])
-        num_games = num_positions = 0
+        num_games, num_positions, run = 0, 0, secrets.token_hex(8)
         (partial / GAMES).mkdir(parents=True)
-        with new_writer(partial / GAMES, made, secrets.token_hex(8)) as writer:
+        with GamesWriter(partial / GAMES, made, run=run, seed=0) as writer:
             for iteration, batch in enumerate(batches, 1):
                 rows = rows_of(made, batch, num_games, left_out, teacher)
                 if len(rows.game):
@@ -168,16 +168,6 @@ def _read(
                 remark(f"{path}: game {number}: {record.note}")
             first = made
             yield made, record
-
-
-def new_writer(directory: Path, game: Game, run: str) -> GamesWriter:
-    """Returns a writer of games that no run has played."""
-    try:
-        return GamesWriter(directory, game, run=run, seed=0)
-    except ModuleNotFoundError as error:
-        raise ValueError(
-            f"{error.name} is not installed: pip install 'azjax[data]'"
-        ) from None
 
 
 def rows_of(

@@ -1,9 +1,10 @@
 """Reads stored games, whole ones only, in the order in which they were played."""
 
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
+import pyarrow as pa
 
 from azjax.data.files import GAMES, GameFile, readable_files
 from azjax.data.rows import (
@@ -17,9 +18,6 @@ from azjax.data.rows import (
 )
 from azjax.games import Game, make
 from azjax.remote import Directory, as_directory
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 MAX_POSITION_BYTES = 2**30  # of the positions of a file, in memory
 
@@ -46,7 +44,7 @@ def stored_files(sources: Sequence[str], game: Game) -> list[list[GameFile]]:
 
     Raises:
         ValueError: a source has no games, or games of another game or schema or of
-            several runs, or is damaged; or pyarrow is not installed.
+            several runs, or is damaged.
         OSError: a source cannot be read.
     """
     found = []
@@ -62,19 +60,13 @@ def stored_game(source: str) -> Game:
     """Returns the game of a source of `stored_files`, as its first file states it.
 
     Raises:
-        ValueError: the source has no games, or is damaged; or pyarrow is not installed.
+        ValueError: the source has no games, or is damaged.
         OSError: the source cannot be read.
     """
     return make(stated_game(_files_of(source)[0].path))
 
 
 def _files_of(source: str) -> list[GameFile]:
-    try:
-        import pyarrow  # noqa: F401, PLC0415, an extra
-    except ModuleNotFoundError as error:
-        raise ValueError(
-            f"{error.name} is not installed: pip install 'azjax[data]'"
-        ) from None
     directory = as_directory(source)
     if not directory.is_dir():
         raise ValueError(f"there is no directory {source}")
@@ -109,8 +101,6 @@ def games_of_file(
         ValueError: a file is damaged, or holds values that no search gives.
         OSError: a file cannot be read.
     """
-    import pyarrow as pa  # noqa: PLC0415, an extra
-
     file = files[number]
     table = _read_table(file.path, game)
     of_row, terminated = table["game"].to_numpy(), table["terminated"].to_numpy()
@@ -139,13 +129,11 @@ def games_of_file(
     return WholeGames(file.path, rows, ends - lengths[is_whole])
 
 
-def _of_games(table: "pa.Table", games: np.ndarray) -> "pa.Table":
-    import pyarrow as pa  # noqa: PLC0415, an extra
-
+def _of_games(table: pa.Table, games: np.ndarray) -> pa.Table:
     return table.filter(pa.array(np.isin(table["game"].to_numpy(), games)))
 
 
-def _classify(table: "pa.Table") -> tuple[np.ndarray, np.ndarray]:
+def _classify(table: pa.Table) -> tuple[np.ndarray, np.ndarray]:
     """Returns the first row of each game, and whether the game is whole.
 
     Args:
@@ -165,7 +153,7 @@ def _classify(table: "pa.Table") -> tuple[np.ndarray, np.ndarray]:
     return starts, has_all & (num_ends == 1) & terminated[lasts]
 
 
-def _read_table(path: Directory, game: Game) -> "pa.Table":
+def _read_table(path: Directory, game: Game) -> pa.Table:
     with opened_parquet(path) as parquet:
         about = parquet.metadata
         groups = map(about.row_group, range(about.num_row_groups))

@@ -8,18 +8,16 @@ import contextlib
 import importlib.metadata
 import json
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from azjax.checks import printable
 from azjax.games import Game, State
 from azjax.remote import Directory, open_regular
-
-if TYPE_CHECKING:
-    import pyarrow as pa
-    import pyarrow.parquet as pq
 
 SCHEMA_VERSION = 2  # raised when columns change; 1 lacks `policy_values`
 MAX_FILE_BYTES = 2**31
@@ -65,15 +63,13 @@ class Rows(NamedTuple):
     simulations: np.ndarray
 
 
-def file_schema(game: Game, *, run: str) -> "pa.Schema":
+def file_schema(game: Game, *, run: str) -> pa.Schema:
     """Returns the columns of a file, with the metadata of a run's games.
 
     Args:
         game: the game.
         run: the run's id.
     """
-    import pyarrow as pa  # noqa: PLC0415, an extra
-
     leaves = _state_leaves(game)
     about = {
         "schema": SCHEMA_VERSION,
@@ -107,11 +103,9 @@ def file_schema(game: Game, *, run: str) -> "pa.Schema":
 
 
 def to_table(
-    rows: Rows, schema: "pa.Schema", *, run: str, seed: int, iteration: int
-) -> "pa.Table":
+    rows: Rows, schema: pa.Schema, *, run: str, seed: int, iteration: int
+) -> pa.Table:
     """Returns positions of one iteration as a table with the columns of a file."""
-    import pyarrow as pa  # noqa: PLC0415, an extra
-
     count = len(rows.game)
     offsets = np.zeros(count + 1, np.int32)
     np.cumsum(rows.policy_counts, out=offsets[1:])
@@ -143,10 +137,8 @@ def to_table(
     return pa.Table.from_arrays(arrays, schema=schema)
 
 
-def from_table(table: "pa.Table", game: Game) -> Rows:
+def from_table(table: pa.Table, game: Game) -> Rows:
     """Returns the positions of a table with the columns of a file, at least one."""
-    import pyarrow as pa  # noqa: PLC0415, an extra
-
     columns: dict[str, Any] = {}
     for name in table.column_names:
         columns[name] = pa.concat_arrays(table[name].chunks)
@@ -177,11 +169,9 @@ def from_table(table: "pa.Table", game: Game) -> Rows:
     return rows
 
 
-def with_policy_values(table: "pa.Table") -> "pa.Table":
+def with_policy_values(table: pa.Table) -> pa.Table:
     """Returns the table of a file; one of schema 1 gets the column that it lacks, null
     for every action."""
-    import pyarrow as pa  # noqa: PLC0415, an extra
-
     if "policy_values" in table.column_names:
         return table
     actions = table["policy_actions"].combine_chunks()
@@ -227,7 +217,7 @@ def check_values(rows: Rows, game: Game) -> None:
         raise ValueError("policy_actions lists an action of a position twice")
 
 
-def read_about(path: Directory) -> tuple["pa.Schema", dict[str, Any]]:
+def read_about(path: Directory) -> tuple[pa.Schema, dict[str, Any]]:
     """Returns the columns and the metadata of a file of games.
 
     Raises:
@@ -246,16 +236,13 @@ def read_about(path: Directory) -> tuple["pa.Schema", dict[str, Any]]:
 
 
 @contextlib.contextmanager
-def opened_parquet(path: Directory) -> Iterator["pq.ParquetFile"]:
+def opened_parquet(path: Directory) -> Iterator[pq.ParquetFile]:
     """A context with an open Parquet file of any content.
 
     Raises:
         ValueError: it is no Parquet file, or damaged.
         OSError: it cannot be read.
     """
-    import pyarrow as pa  # noqa: PLC0415, an extra
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
     with open_regular(path, MAX_FILE_BYTES) as file:
         try:
             yield pq.ParquetFile(file)

@@ -4,15 +4,15 @@ from collections import deque
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 from azjax.data.files import delete_oldest, file_name
 from azjax.data.rows import Rows, file_schema, to_table
 from azjax.games import Game
 from azjax.remote import Directory, replace_file, store_errors
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 FILE_BYTES = 64 * 2**20  # uncompressed size at which collected chunks are written
 _GROUP_BYTES = 256 * 2**20  # uncompressed size of a row group, at most
@@ -106,8 +106,6 @@ class GamesWriter:
 
     def _write(self) -> None:
         """Writes the collected positions to a file."""
-        import pyarrow as pa  # noqa: PLC0415, an extra
-
         if not self._tables:
             return
         iterations = min(self._iterations), max(self._iterations)
@@ -124,11 +122,8 @@ class GamesWriter:
             delete_oldest(self._directory, self._max_bytes)
 
 
-def to_parquet(table: "pa.Table") -> Any:
+def to_parquet(table: pa.Table) -> Any:
     """Returns the bytes of a Parquet file with the table."""
-    import pyarrow as pa  # noqa: PLC0415, an extra
-    import pyarrow.parquet as pq  # noqa: PLC0415
-
     row_bytes = max(1, table.nbytes // max(1, table.num_rows))
     dictionaries: Any = list(_DICTIONARIES)  # declared as a bool
     sink = pa.BufferOutputStream()

@@ -7,9 +7,6 @@ import threading
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import anywidget
-import traitlets
-
 from azjax import games, players
 from azjax.checks import check_int
 from azjax.compilation_cache import enable_compilation_cache
@@ -49,6 +46,15 @@ from azjax.play.server.reviewing import (
 from azjax.play.server.rules import Rules
 from azjax.players import AnyPlayer
 from azjax.players.perfect import perfect_player
+
+try:
+    import anywidget
+    import traitlets
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        f"a board in a notebook needs {error.name}: pip install 'azjax[notebook]'",
+        name=error.name,
+    ) from error
 
 
 def play(

@@ -242,8 +242,7 @@ def run_loop(
             files = stack.enter_context(opened) if is_first_process() else None
         if functions.kept is not None:
             iteration = int(state.iteration)
-            opened = functions.kept.opened(directory, run, iteration, notes.append)
-            stack.enter_context(opened)
+            stack.enter_context(functions.kept.opened(directory, run, iteration))
         reporter = Reporter(files, config, start) if files else SilentReporter()
         signals = StopSignals(reporter.message, reporter.leave)
         for context in (reporter, signals, checkpoints):

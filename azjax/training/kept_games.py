@@ -2,14 +2,15 @@
 
 import contextlib
 import functools
-import importlib.util
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
 from azjax.data import GAMES, Rows, drop_after, game_files
+from azjax.data.rows import checked_run, pack_states
+from azjax.data.writer import GamesWriter
 from azjax.games import Game
 from azjax.remote import Directory
 from azjax.training.config import TrainConfig
@@ -21,8 +22,6 @@ from azjax.training.distributed import (
 from azjax.training.run_directory import disk_errors
 from azjax.training.self_play import Trajectory
 from azjax.training.stored_policy import listed_entries
-
-LIBRARY = "pyarrow"
 
 
 class Chunk(NamedTuple):
@@ -66,7 +65,6 @@ class KeptGames:
         directory: Directory,
         run: str,
         iteration: int,
-        report: Callable[[str], None],
     ) -> Iterator[None]:
         """A context in which games are written, after those of a checkpoint.
 
@@ -76,30 +74,22 @@ class KeptGames:
             directory: the run directory.
             run: id of the run.
             iteration: completed iterations of the checkpoint; 0 without one.
-            report: called with a line if games are not kept though they should be.
 
         Raises:
             ValueError: the directory holds games of another run.
             OSError: a file cannot be read or deleted.
         """
-        games, wanted = directory / GAMES, self._config.data.keep_games
-        keeps = wanted and importlib.util.find_spec(LIBRARY) is not None
+        games, keeps = directory / GAMES, self._config.data.keep_games
         with raise_on_all_processes():
-            if wanted and not keeps:
-                report(
-                    "the games are not kept, because pyarrow is not installed: pip "
-                    "install 'azjax[data]'; --data.no-keep-games hides this line"
-                )
             if is_first_process():
-                if keeps:
-                    self._check_run(games, run)
+                for file in game_files(games)[-1:] if keeps else ():
+                    if checked_run(file.path, self._game) != run:
+                        raise ValueError(f"{file.path} is of another run: move it away")
                 drop_after(games, iteration)
         self._failure = None
         if not keeps:
             yield
             return
-        from azjax.data.writer import GamesWriter  # noqa: PLC0415, needs the library
-
         max_bytes = self._config.data.max_gigabytes * 1e9
         try:
             with GamesWriter(
@@ -113,14 +103,6 @@ class KeptGames:
                 yield
         finally:
             self.writer = None
-
-    def _check_run(self, games: Directory, run: str) -> None:
-        """Checks that the newest file is one of the run."""
-        from azjax.data.rows import checked_run  # noqa: PLC0415, needs the library
-
-        for file in game_files(games)[-1:]:
-            if checked_run(file.path, self._game) != run:
-                raise ValueError(f"{file.path} is of another run: move it away")
 
     def add(
         self,
@@ -197,8 +179,6 @@ def rows_of(chunk: Chunk, config: TrainConfig) -> Rows:
     A game's id is `move * num_games + slot`, where `move` counts the moves of each slot
     in the run before the game's first one: it needs no counter in the training state.
     """
-    from azjax.data.rows import pack_states  # noqa: PLC0415
-
     trajectory: Any = chunk.trajectory  # of NumPy arrays
     num_moves = config.self_play.moves_per_chunk
     slots_per_lane = chunk.ply.shape[1]

@@ -34,6 +34,7 @@ from azjax.data import (
 )
 from azjax.data.files import GameFile, file_size
 from azjax.data.rows import check_values, checked_run
+from azjax.data.writer import GamesWriter
 from azjax.devices import jit_network, spread
 from azjax.games import Game, State
 from azjax.players import AlphaZeroPlayer
@@ -234,8 +235,6 @@ def _write_files(
         report: called with the number of positions so far after each new file, and
             about every `REPORT_SECONDS` within a file.
     """
-    from azjax.data.writer import GamesWriter  # noqa: PLC0415, needs the library
-
     game, seed = searches.player.game, searches.seed
     reported = time.monotonic()
 

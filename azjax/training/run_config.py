@@ -66,7 +66,7 @@ class DataConfig:
     continues.
 
     Attributes:
-        keep_games: keep every position of self-play, if pyarrow is installed.
+        keep_games: keep every position of self-play.
         max_gigabytes: size of the files above which the oldest are deleted.
     """
 

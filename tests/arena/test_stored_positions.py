@@ -8,7 +8,6 @@ from azjax import games
 from azjax.arena import import_positions, read
 from azjax.data import unpack_states
 
-pytest.importorskip("pyarrow")
 GAME = games.make("tic_tac_toe")
 HEADER = "moves,q0,q1,q2,q3,q4,q5,q6,q7,q8"
 AFTER_CENTER = "5,0,-1,0,-1,,-1,0,-1,0"  # a corner draws, an edge loses

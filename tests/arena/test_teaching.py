@@ -10,7 +10,6 @@ from azjax.games import GameRecord
 from azjax.games.host import legal_actions
 from azjax.players import ForfeitError
 
-pytest.importorskip("pyarrow")
 GAME = games.make("tic_tac_toe")
 NAMES = ("a", "b")
 WON, DRAWN = [0, 3, 1, 4, 2], [0, 4, 8, 1, 7, 6, 2, 5, 3]

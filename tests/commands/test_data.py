@@ -1,4 +1,5 @@
 import json
+import sys
 from pathlib import Path
 
 import pytest
@@ -89,6 +90,11 @@ def test_a_ready_query_is_run_by_its_name(run, capsys):
 )
 def test_a_mistake_ends_with_one_line_and_status_2(run, arguments, message, capsys):
     assert_refused(capsys, message, "data", run, *arguments)
+
+
+def test_without_duckdb_the_extra_is_named(run, capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "duckdb", None)
+    assert_refused(capsys, "pip install 'azjax[data]'", "data", run)
 
 
 def test_control_characters_are_not_printed(run, capsys):

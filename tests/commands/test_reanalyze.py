@@ -1,3 +1,4 @@
+import pyarrow.parquet as pq
 import pytest
 from commands.refusal import assert_refused
 from data.game_rows import GAME, GAMES, rows_of
@@ -6,7 +7,6 @@ from azjax import cli, games
 from azjax.data.writer import GamesWriter
 from azjax.players.serialization import pretrained_directory
 
-pq = pytest.importorskip("pyarrow.parquet")
 PLAYER = "alphazero:pretrained?simulations=2"
 
 

@@ -4,6 +4,7 @@ import json
 
 import jax
 import numpy as np
+import pyarrow.parquet as pq
 
 from azjax import games
 from azjax.data import Rows, read_games, stored_files
@@ -55,8 +56,6 @@ def stored_rows(directory):
 
 def rewrite_as_schema_1(path):
     """Rewrites a file of games as the first version of the files was."""
-    import pyarrow.parquet as pq  # noqa: PLC0415, not installed everywhere
-
     table = pq.read_table(path).drop_columns("policy_values")
     about = json.loads(table.schema.metadata[b"azjax"]) | {"schema": 1}
     metadata = {b"azjax": json.dumps(about).encode()}

@@ -13,7 +13,6 @@ from azjax.training import ReplayConfig, SelfPlayConfig
 from azjax.training.lanes import spread_lanes
 from azjax.training.stored_games import StoredGames
 
-pytest.importorskip("pyarrow")
 GAME, CHESS = games.make("tic_tac_toe"), games.make("chess")
 NAMES = ("a", "b")
 WON, DRAWN = [0, 3, 1, 4, 2], [0, 4, 8, 1, 7, 6, 2, 5, 3]

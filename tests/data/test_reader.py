@@ -1,6 +1,7 @@
 import os
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from data.game_rows import GAME, GAMES, rewrite_as_schema_1, rows_of
 
@@ -16,9 +17,6 @@ from azjax.data import (
 from azjax.data.files import file_name
 from azjax.data.rows import from_table, to_table
 from azjax.data.writer import GamesWriter
-
-pa = pytest.importorskip("pyarrow")
-pq = pytest.importorskip("pyarrow.parquet")
 
 
 def write(directory, *chunks, run="abc"):

@@ -1,5 +1,7 @@
 import jax
 import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from data.game_rows import GAME, GAMES, rewrite_as_schema_1, rows_of
 
@@ -12,9 +14,6 @@ from azjax.data.rows import (
     read_about,
     to_table,
 )
-
-pa = pytest.importorskip("pyarrow")
-pq = pytest.importorskip("pyarrow.parquet")
 
 
 @pytest.mark.parametrize("name", games.available())

@@ -1,10 +1,9 @@
+import pyarrow.parquet as pq
 import pytest
 from data.game_rows import GAME, GAMES, rows_of
 
 from azjax.data import game_files, writer
 from azjax.data.writer import GamesWriter
-
-pq = pytest.importorskip("pyarrow.parquet")
 
 
 def write(directory, *groups, flushes=True, **changes):

@@ -1,8 +1,10 @@
 """Games on the notebook's board, by its messages and in a browser."""
 
+import importlib
 import json
 import queue
 import re
+import sys
 import threading
 import time
 
@@ -371,3 +373,10 @@ def test_an_unexpected_error_is_answered(monkeypatch, capsys):
         "internal server error; try again in a moment",
     )
     assert "MemoryError" in capsys.readouterr().err
+
+
+def test_a_missing_anywidget_error_names_the_extra(monkeypatch):
+    monkeypatch.setitem(sys.modules, "anywidget", None)
+    monkeypatch.delitem(sys.modules, notebook.__name__)
+    with pytest.raises(ModuleNotFoundError, match=r"pip install 'azjax\[notebook\]'"):
+        importlib.import_module(notebook.__name__)

@@ -2,6 +2,7 @@ import shutil
 
 import jax
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from training.tiny_runs import assert_same_player, config, metrics, stopping_after
 
@@ -10,7 +11,7 @@ from azjax.data import GAMES, game_files, unpack_states, writer
 from azjax.games.host import first_state
 from azjax.players import first_network
 from azjax.search import AlphaZeroConfig
-from azjax.training import DataConfig, ReplayConfig, SelfPlayConfig, kept_games, train
+from azjax.training import DataConfig, ReplayConfig, SelfPlayConfig, train
 from azjax.training.algorithm import make_algorithm
 from azjax.training.iteration import train_iteration
 from azjax.training.kept_games import Chunk, KeptGames, rows_of
@@ -19,7 +20,6 @@ from azjax.training.stored_policy import StoredPolicy
 
 GAME = games.make("tic_tac_toe")
 pytestmark = pytest.mark.usefixtures("quick_plots", "shared_programs")
-pq = pytest.importorskip("pyarrow.parquet")
 
 
 def table(directory):
@@ -108,7 +108,7 @@ def test_sparse_policies_of_several_lanes_have_the_values_of_the_search(tmp_path
     network, variables = first_network(0, GAME, settings.network)
     algorithm = make_algorithm(settings, GAME, network, devices=jax.devices()[:1])
     keeper = KeptGames(settings, GAME)
-    with keeper.opened(settings.directory, "a1", 0, print):
+    with keeper.opened(settings.directory, "a1", 0):
         train_iteration(
             algorithm, settings, algorithm.init(variables), 0.0, kept=keeper
         )
@@ -136,15 +136,6 @@ def test_a_resumed_run_keeps_the_same_games_as_an_undisturbed_one(undisturbed, r
     assert not list((resumed[-1].directory / GAMES).glob(".*.77"))
 
 
-def test_without_pyarrow_a_line_says_that_no_games_are_kept(
-    tmp_path, monkeypatch, capsys
-):
-    monkeypatch.setattr(kept_games, "LIBRARY", "no_such_library")
-    run = train(config(tmp_path / "run", iterations=1))
-    assert "the games are not kept, because pyarrow is not" in capsys.readouterr().out
-    assert not (run.directory / GAMES).exists()
-
-
 def test_games_of_another_game_in_the_directory_are_not_overwritten(
     undisturbed, tmp_path
 ):
@@ -159,7 +150,7 @@ def test_games_of_another_game_in_the_directory_are_not_overwritten(
     newest.unlink()
     with (
         pytest.raises(ValueError, match="parquet is of another run: move it away"),
-        other.opened(directory, "b2", 0, print),
+        other.opened(directory, "b2", 0),
     ):
         pass
     assert game_files(directory / GAMES)

@@ -65,7 +65,6 @@ def test_exact_lanes_give_the_same_run_on_any_number_of_devices(game, numbers):
 )
 def compared(request, undisturbed):
     """Runs with stored games in a fraction of the slots."""
-    pytest.importorskip("pyarrow")
     source = ("--learn-from", str(undisturbed.directory), request.param)
     return found_on_devices(2, "tic_tac_toe", *source, "3", "1", "2")
 

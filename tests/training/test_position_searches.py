@@ -10,7 +10,6 @@ from azjax.players import AlphaZeroPlayer
 from azjax.search import GumbelConfig
 from azjax.training.reanalysis import PositionSearches
 
-pytest.importorskip("pyarrow")
 TRUNK = DenseTrunkConfig(num_blocks=1, width=5, stem_channels=8, window=2)
 # X completes the upper row with 2, and lets O win with 5 after 8.
 GIVEN_AWAY = [0, 3, 1, 4, 8, 5]

@@ -20,7 +20,6 @@ from azjax.training.lock import locked
 from azjax.training.reanalysis import PositionSearches, Reanalyzed, reanalyze
 from azjax.training.stored_games import StoredGames
 
-pytest.importorskip("pyarrow")
 TRUNK = DenseTrunkConfig(num_blocks=1, width=5, stem_channels=8, window=2)
 LATER = {8: [4, 0, 1, 7, 2, 6, 3, 5, 8], 9: [0, 3, 1, 4, 2]}
 RESIGNED = {1: [4, 0, 1]}

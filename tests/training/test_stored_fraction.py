@@ -3,6 +3,7 @@ from typing import Any, NamedTuple
 
 import jax
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from training.tiny_runs import assert_same_player, config, metrics, stopping_after
 from untrained import untrained
@@ -27,7 +28,6 @@ from azjax.training.stored_games import StoredGames
 
 GAME = games.make("tic_tac_toe")
 pytestmark = pytest.mark.usefixtures("quick_plots", "shared_programs")
-pq = pytest.importorskip("pyarrow.parquet")
 
 
 def half_stored(directory, source, **changes):

@@ -20,7 +20,6 @@ from azjax.training.stored_games import StoredGames
 
 GAME = games.make("tic_tac_toe")
 pytestmark = pytest.mark.usefixtures("quick_plots", "shared_programs")
-pytest.importorskip("pyarrow")
 
 
 @pytest.fixture(scope="module")
