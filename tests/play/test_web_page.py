@@ -171,11 +171,22 @@ def test_moves_are_clicked_typed_and_taken_back_and_either_side_begins(visit):
     page.wait_for("#board[data-moves='0']")
     page.target(0).click()
     page.find("#undo").click()
+    expect(page.find("#strength-text")).to_have_text("1600 simulations a move")
     page.weaken()
+    text = "1 simulation a move, chosen by chance"
+    expect(page.find("#strength-text")).to_have_text(text)
+    page.page.evaluate("Math.random = () => 1 - 1e-9")  # the last of the moves
     page.play(8)
     expect(page.find(".piece[data-kind='0']")).to_have_count(1)
     expect(page.find(".piece[data-kind='1']")).to_have_count(1)
     assert page.target(8).get_attribute("aria-label") == "c1: cross"
+    assert page.target(7).get_attribute("aria-label") == "b1: ring"
+    page.find("#resign").click()
+    expect(page.find("#status")).to_have_text("The computer wins: resignation.")
+    assert page.score() == [0, 0, 1]
+    page.find("#undo").click()
+    expect(page.find("#resign")).to_be_disabled()
+    assert page.score() == [0, 0, 0]
 
 
 def test_a_game_is_a_link_and_an_invalid_link_keeps_the_current_game(visit):
@@ -549,6 +560,7 @@ def test_a_site_without_a_file_shows_an_error(open_page, sites):
     # A page opened as a file explains how to serve it.
     page = open_page((folder / "tic_tac_toe" / "index.html").as_uri())
     expect(page.find("#failure")).to_contain_text("python -m http.server")
+    assert page.problems == []
 
 
 def test_the_players_name_is_escaped_and_other_hosts_are_blocked(open_page, sites):

@@ -1,5 +1,6 @@
-// A classic script: shows an error where modules do not work.
+// A classic script: loads the page's module, or shows an error where modules do not work.
 (() => {
+  const { module } = document.currentScript.dataset;
   const needs = {
     "module workers": () => typeof Worker === "function",
     WebAssembly: () => typeof WebAssembly === "object",
@@ -52,5 +53,9 @@
       },
       true,
     );
+    addEventListener("DOMContentLoaded", () => {
+      const script = document.createElement("script");
+      document.head.append(Object.assign(script, { type: "module", src: module }));
+    });
   }
 })();
