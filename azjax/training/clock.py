@@ -1,9 +1,11 @@
-"""The clock of runs, which stands still while JAX compiles."""
+"""The clock of runs, which stands still while they wait for compilation."""
 
 import collections
+import contextlib
 import functools
 import threading
 import time
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import jax
@@ -17,7 +19,8 @@ class Moment(NamedTuple):
     """A time; differences of two are meaningful.
 
     seconds: what the clock of runs shows.
-    compiling: seconds in which JAX compiled; with `seconds`, the time of a usual clock.
+    compiling: seconds in which the thread waited for compilation; with `seconds`, the
+        time of a usual clock.
     """
 
     seconds: float
@@ -29,10 +32,20 @@ class Moment(NamedTuple):
 
 
 def now() -> Moment:
-    """Returns the present. A compilation counts from its end, and only if `now` was
-    called before it."""
+    """Returns the present, by the clock of the calling thread. A compilation counts
+    from its end, and only if `now` was called before it."""
     compiling = _compilation().seconds
     return Moment(time.monotonic() - compiling, compiling)
+
+
+@contextlib.contextmanager
+def stopped() -> Iterator[None]:
+    """Stops the calling thread's clock: it waits for programs that others compile."""
+    started = time.monotonic()
+    try:
+        yield
+    finally:
+        _compilation().add(_EVENTS, time.monotonic() - started)
 
 
 @functools.cache
@@ -42,13 +55,12 @@ def _compilation() -> "Compilation":
     return found
 
 
-class Compilation:
-    """The seconds in which JAX compiled, in any thread."""
+class Compilation(threading.local):
+    """The seconds in which the calling thread compiled, or waited for others."""
 
     def __init__(self) -> None:
         self.seconds = 0.0
         self._began = time.monotonic()
-        self._lock = threading.Lock()
         # Start and end; disjoint, in order of time.
         self._spans = collections.deque[tuple[float, float]](maxlen=_SPANS)
 
@@ -56,12 +68,11 @@ class Compilation:
         """Adds an event of JAX that ends now; what overlaps with others counts once."""
         if not event.startswith(_EVENTS):
             return
-        with self._lock:
-            end = time.monotonic()
-            start = max(end - duration_secs, self._began)
-            seconds = self.seconds
-            while self._spans and self._spans[-1][1] > start:
-                first, last = self._spans.pop()
-                start, seconds = min(start, first), seconds - (last - first)
-            self._spans.append((start, end))
-            self.seconds = seconds + (end - start)
+        end = time.monotonic()
+        start = max(end - duration_secs, self._began)
+        self.seconds += end - start
+        while self._spans and self._spans[-1][1] > start:
+            first, last = self._spans.pop()
+            self.seconds -= last - max(first, start)
+            start = min(start, first)
+        self._spans.append((start, end))

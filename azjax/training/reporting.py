@@ -72,7 +72,7 @@ class Reporter:
         self._failures: set[str] = set()
         self._last_message: str | None = None
         self._printed_at = -PLAIN_INTERVAL
-        self._clock = (self._start["seconds"], clock.now().seconds)
+        self._clock = (self._start["seconds"], clock.now())
         # With FORCE_COLOR rich treats a pipe as a terminal; it cannot redraw lines.
         self._live = (
             Live(console=self._console, get_renderable=self._draw, refresh_per_second=4)
@@ -139,7 +139,8 @@ class Reporter:
             return
         self._notes_seen.add(what)
         # Shown without change until the next row.
-        self._clock = (self._seconds(), clock.now().seconds)
+        seconds, at = self._clock
+        self._clock = (seconds + clock.now().since(at).seconds, clock.now())
         note = f"compiling {what}"
         if self._live:
             self._note = Spinner("dots", Text(note), style="cyan")
@@ -149,7 +150,7 @@ class Reporter:
 
     def iteration(self, row: Row) -> None:
         """Writes and shows the metrics of an iteration."""
-        self._clock = (row["seconds"], clock.now().seconds)
+        self._clock = (row["seconds"], clock.now())
         self._record("iteration", row)
         self._iteration = row
         since = time.monotonic() - self._printed_at
@@ -224,7 +225,9 @@ class Reporter:
             print(text, file=self._console.file, flush=True)
 
     def _draw(self) -> RenderableType:
-        seconds = self._clock[0] if self._note else self._seconds()
+        seconds, at = self._clock
+        if not self._note:  # in a thread, which has a clock of its own
+            seconds += time.monotonic() - sum(at)
         share, left = self._share(seconds)
         title = Text(game_title(self._config.game), "bold")
         spent = f"{_clock(seconds)}, {_clock(left)} left" if left else _clock(seconds)
@@ -245,10 +248,6 @@ class Reporter:
             name, texts = _strength(self.last, self.first)
             body.add_row(name, _join(texts))
         return Group(head, body, *([self._note] if self._note else []))
-
-    def _seconds(self) -> float:
-        seconds, at = self._clock
-        return seconds + clock.now().seconds - at
 
     def _share(self, seconds: float) -> tuple[float, float | None]:
         """Returns the fraction of the run that is done, and the remaining seconds if

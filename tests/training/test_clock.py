@@ -1,3 +1,4 @@
+from concurrent.futures import ThreadPoolExecutor
 from types import SimpleNamespace
 
 import jax
@@ -13,7 +14,7 @@ COMPILE = "/jax/core/compile/backend_compile_duration"
     [
         ([(1, 3), (4, 8)], 6),
         ([(2, 3), (5, 6), (1, 8)], 7),  # the last one includes the others
-        ([(1, 4), (3, 8)], 7),  # of two threads
+        ([(1, 4), (3, 8)], 7),
         ([(-5, 8)], 8),  # began before the run
     ],
 )
@@ -36,3 +37,13 @@ def test_the_clock_stands_still_while_jax_compiles():
     assert after.since(start).compiling > 0
     compiled(4)
     assert clock.now().compiling == after.compiling
+
+
+def test_a_compilation_in_another_thread_counts_only_while_a_run_waits_for_it():
+    start = clock.now()
+    with ThreadPoolExecutor(1) as pool:
+        compiling = pool.submit(jax.jit(lambda number: number - 2), 3)
+    assert clock.now().compiling == start.compiling
+    with clock.stopped():
+        compiling.result()
+    assert clock.now().compiling > start.compiling
