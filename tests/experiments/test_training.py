@@ -106,3 +106,11 @@ def test_ppo_learns_to_beat_random_moves(run):
     first, *_, last = (float(line.split()[-1].rstrip("%")) for line in out.splitlines())
     assert first < 72
     assert last > 80
+
+
+@pytest.mark.slow
+def test_muzero_learns_a_model_that_its_search_can_use(run):
+    out = run("muzero.py", "--iterations", 20)
+    first, *_, last = (float(line.split()[3].rstrip("%,")) for line in out.splitlines())
+    assert first > 35
+    assert last < 31
