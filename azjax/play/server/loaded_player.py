@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 from azjax.games import Game
@@ -30,6 +30,7 @@ from azjax.players import AnyPlayer, ExternalPlayer
 Worker = SearchWorker | SessionWorker
 FileTimes = tuple[int, ...]
 QUIET_SECONDS = 2.0  # without a waiting client, after which the server is idle
+FIRST_SECONDS = 10.0  # in which who starts the server may open a page
 
 
 class Activity:
@@ -39,20 +40,23 @@ class Activity:
         which have one at a time.
     num_reviews: requested reviews that are not answered yet.
     num_starts: clients that wait for a game to start.
-    last_answer: time of the last answer to either, initially of creation (seconds,
-        monotonic clock).
+    last_answer: time of the last answer to either (seconds, monotonic clock),
+        initially `FIRST_SECONDS` after creation.
+    compilation: of the search that a client needs next; set by any thread.
     """
 
     def __init__(self) -> None:
         self.num_decisions = self.num_reviews = self.num_starts = 0
-        self.last_answer = time.monotonic()
+        self.last_answer = time.monotonic() + FIRST_SECONDS
+        self.compilation: Future[None] | None = None
 
     @property
     def is_busy(self) -> bool:
-        """Whether a client waits, or did within `QUIET_SECONDS`: a client that plays
-        soon sends the next request."""
+        """Whether a client waits, or will for the search that is compiled, or did
+        within `QUIET_SECONDS`: a client that plays soon sends the next request."""
+        is_compiling = self.compilation is not None and not self.compilation.done()
         is_quiet = time.monotonic() - self.last_answer >= QUIET_SECONDS
-        return self.num_decisions > 0 or self.num_starts > 0 or not is_quiet
+        return any((self.num_decisions, self.num_starts, is_compiling, not is_quiet))
 
 
 class SharedResources:
@@ -172,7 +176,8 @@ class LoadedPlayer:
         """Compiles the default search in the background."""
         worker, _ = self.worker(None)
         if isinstance(worker, SearchWorker):
-            worker.warm_up(self._resources.activity.num_starts)
+            activity = self._resources.activity
+            activity.compilation = worker.warm_up(activity.num_starts)
 
     def compile(self) -> None:
         """Compiles the default search for the smallest batch, in this thread."""

@@ -7,7 +7,7 @@ while it has jobs. A slow or compiling player therefore does not delay the other
 import sys
 import time
 import traceback
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any
 
 import jax
@@ -62,12 +62,12 @@ class SearchWorker:
             job.set_stage(COMPILING)
         self._queue.put(job)
 
-    def warm_up(self, num_clients: int) -> None:
-        """Compiles the search in the background, for a batch of about `num_clients`."""
+    def warm_up(self, num_clients: int) -> Future[None]:
+        """Compiles the search in the background, unless it is compiled, for a batch of
+        about `num_clients`."""
         self._num_expected = max(self._num_expected, num_clients)
-        if not self.search.sizes:
-            size = self._useful_size(self._num_expected)
-            self._compiler.submit(self.search.compile_first, size)
+        size = self._useful_size(self._num_expected)
+        return self._compiler.submit(self.search.compile_first, size)
 
     @property
     def is_busy(self) -> bool:

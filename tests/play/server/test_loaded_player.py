@@ -1,5 +1,6 @@
 import math
 import time
+from concurrent.futures import Future
 
 import pytest
 
@@ -65,4 +66,8 @@ def test_the_server_is_busy_until_some_time_after_the_last_request(monkeypatch):
     current.num_decisions, current.last_answer = 0, time.monotonic()
     assert current.is_busy  # a client that plays soon sends the next request
     monkeypatch.setattr(loaded_player, "QUIET_SECONDS", 0.0)
+    assert not current.is_busy
+    current.compilation = Future()  # of the search for the client's first move
+    assert current.is_busy
+    current.compilation.set_result(None)
     assert not current.is_busy

@@ -94,7 +94,8 @@ def test_an_error_in_one_game_does_not_affect_the_others(log, capsys):
 
 
 def test_a_compiled_game_is_ready(catalog, log, monkeypatch):
-    monkeypatch.setattr("azjax.play.server.loaded_player.QUIET_SECONDS", 0.0)
+    for name in ("QUIET_SECONDS", "FIRST_SECONDS"):
+        monkeypatch.setattr(f"azjax.play.server.loaded_player.{name}", 0.0)
     registry = PlayerRegistry(catalog, Limits())
     offer = registry.catalog.games()["tic_tac_toe"]
     player = offer.players["random"]
