@@ -24,9 +24,9 @@ def read_parts(text: str | None) -> Parts | None:
     file = PureWindowsPath(module_name or name)  # it knows both separators
     if file.suffix == ".py" or len(file.parts) > 1:
         raise ValueError(
-            "--parts names a module, not a file: write "
-            f"{file.stem}:{name if module_name else 'NAME'} where {file.name} is in the "
-            f"working directory or on Python's path: {text!r}"
+            f"--parts names a module, not a file: write {file.stem}:"
+            f"{name if module_name else 'NAME'} where {file.name} is in the working "
+            f"directory or on Python's path: {text!r}"
         )
     if not all(map(str.isidentifier, [*module_name.split("."), name])):
         raise ValueError(f"--parts must be MODULE:NAME, such as my_net:PARTS: {text!r}")

@@ -4,7 +4,10 @@ import contextlib
 import copy
 import functools
 import inspect
+import linecache
+import traceback
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -17,6 +20,18 @@ from azjax.games.core import Game, State, compiled_mask, select
 Rules = dict[str, Any]  # by the text of the rule, whether it holds
 
 _NUM_READ = 3  # actions of a position whose texts are read back
+# By the error of JAX, what to write where Python needs the value of a traced array.
+_INSTEAD: dict[type[Exception], str] = {
+    jax.errors.TracerBoolConversionError: "jnp.where or jax.lax.cond for `if`, "
+    "jax.lax.while_loop for `while`, and &, | and ~ for `and`, `or` and `not`",
+    jax.errors.TracerIntegerConversionError: "jnp.asarray(table)[i] for table[i], and "
+    "jax.lax.fori_loop for range()",
+    jax.errors.TracerArrayConversionError: "jax.numpy for NumPy, and "
+    "jnp.asarray(table)[i] for table[i]",
+    jax.errors.NonConcreteBooleanIndexError: "jnp.where(mask, a, b) for a[mask]",
+    jax.errors.ConcretizationTypeError: ".astype(...) for int() and float(), and sizes "
+    "that are the same in all positions",
+}
 _MUST_AGREE = "must return the same alone and under jax.vmap, and each time"
 
 
@@ -31,17 +46,29 @@ def require(condition: object, message: str) -> None:
 
 
 @contextlib.contextmanager
-def calling(name: str) -> Iterator[None]:
-    """A context in which an error of the game's own code is a violation."""
+def calling(game: Game, name: str) -> Iterator[None]:
+    """A context in which an error of the game's own code is a violation; the message
+    has the last line of the game's file that was executed."""
     try:
         yield
     except ContractError:
         raise
     except Exception as error:
+        place = ""
+        modules = {kind.__module__ for kind in type(game).__mro__ if kind is not Game}
+        for frame, number in traceback.walk_tb(error.__traceback__):
+            if frame.f_globals.get("__name__") in modules:
+                file = frame.f_code.co_filename
+                line = linecache.getline(file, number).strip()
+                place = f" ({Path(file).name}, line {number}: {line})"
         text = (str(error).strip() or "without a message").splitlines()[0]
-        raise ContractError(
-            f"{name}: must not raise {type(error).__name__}: {text}"
-        ) from error
+        message = f"must not raise {type(error).__name__}: {text}{place}"
+        if type(error) in _INSTEAD:
+            message = (
+                "Python cannot know a value of the position while JAX traces; use "
+                f"{_INSTEAD[type(error)]}{place}"
+            )
+        raise ContractError(f"{name}: {message}") from error
 
 
 def check(game: Game, *, num_games: int = 64, seed: int = 0) -> None:
@@ -71,16 +98,27 @@ def check(game: Game, *, num_games: int = 64, seed: int = 0) -> None:
         raise ValueError(f"game must be a Game, made by its class: {game!r}")
     check_int("num_games", num_games, 1)
     generator = np.random.default_rng(seed)
-    _check_attributes(game)
-    _check_options(game)
-    _check_init(game)
-    _check_types(game)
+    check_types(game)
+    _check_first_position(game)
     _check_symmetries(game)
     num_positions = _check_random_games(game, num_games, generator)
     print(
         f"{game!r} keeps the contract: {num_games} random games, {num_positions:,} "
         f"positions, symmetries ({len(game.symmetries)}), texts and drawings"
     )
+
+
+def check_types(game: Game) -> None:
+    """Checks the attributes and options of a game, and the types that its methods
+    return; compiles nothing.
+
+    Raises:
+        ContractError: the first violation.
+    """
+    _check_attributes(game)
+    _check_options(game)
+    state = _check_state(game)
+    _check_results(game, state)
 
 
 def _is_size(value: object) -> bool:
@@ -138,7 +176,7 @@ def _check_options(game: Game) -> None:
         names == found,
         f"options: must have the arguments of the constructor, {names}: {found}",
     )
-    with calling("options"):
+    with calling(game, "options"):
         twin = type(game)(**game.options)
     require(twin == game, f"options: {twin!r}, made of them, must be equal to {game!r}")
     require(hash(twin) == hash(game), "__hash__: equal games must have the same hash")
@@ -151,26 +189,35 @@ def _check_options(game: Game) -> None:
         )
 
 
-def _check_init(game: Game) -> None:
-    with calling("init"):
+def _check_state(game: Game) -> State:
+    """Returns the types of the state's arrays."""
+    states: list[Any] = []
+    with calling(game, "init"):
+        jax.eval_shape(lambda: states.append(game.init()))
+    for path, leaf in jax.tree.leaves_with_path(states[0]):
+        require(
+            leaf is not states[0],
+            "init: the state must be a pytree of arrays; the decorator "
+            f"@jax.tree_util.register_dataclass is missing: {type(leaf)}",
+        )
+        require(
+            isinstance(leaf, jax.Array | np.ndarray | np.generic),
+            f"init: state{jax.tree_util.keystr(path)} must be an array, such as "
+            f"jnp.int8(0): {leaf!r}",
+        )
+    with calling(game, "init"):
         for name, dtype in ("current_player", np.int8), ("terminated", bool):
             # A field, or a property that computes from fields.
             found = jax.eval_shape(lambda name=name: getattr(game.init(), name, None))
             require(found is not None, f"init: the state must have the field {name}")
             _require_type(f"init: {name} of the state", found, (), dtype)
-        first, again = game.init(), game.init()
-    is_same = jax.tree.all(jax.tree.map(np.array_equal, first, again))
-    require(is_same, "init: must return the same position each time")
-    player = first.current_player
-    require(player == 0, f"init: player 0 must move first: {player}")
-    require(not first.terminated, "init: the first position must not be the end")
+    return jax.eval_shape(game.init)
 
 
-def _check_types(game: Game) -> None:
+def _check_results(game: Game, state: State) -> None:
     """Tests the types of all results, for one position and for two."""
-    state = jax.eval_shape(game.init)
     action = jax.ShapeDtypeStruct((), np.int32)
-    with calling("step"):
+    with calling(game, "step"):
         after = jax.eval_shape(game.step, state, action)
     old, new = jax.tree.structure(state), jax.tree.structure(after)
     or_else = "or each step is compiled again"
@@ -189,7 +236,7 @@ def _check_types(game: Game) -> None:
     states, actions = jax.tree.map(
         lambda leaf: jax.ShapeDtypeStruct((2, *leaf.shape), leaf.dtype), (state, action)
     )
-    with calling("step under jax.vmap"):
+    with calling(game, "step under jax.vmap"):
         jax.eval_shape(jax.vmap(game.step), states, actions)
     for name, shape, dtype in (
         ("legal_action_mask", (game.num_actions,), bool),
@@ -199,24 +246,28 @@ def _check_types(game: Game) -> None:
         ("evaluate", (), np.float32),
     ):
         method = getattr(game, name)
-        with calling(name):
+        with calling(game, name):
             found = jax.eval_shape(method, state)
         _require_type(name, found, shape, dtype)
-        with calling(f"{name} under jax.vmap"):
+        with calling(game, f"{name} under jax.vmap"):
             jax.eval_shape(jax.vmap(method), states)
 
 
 def _require_type(
     what: str, found: Any, shape: tuple[int | None, ...], dtype: Any
 ) -> None:
-    is_array = isinstance(found, jax.ShapeDtypeStruct) and found.dtype == dtype
-    is_array = is_array and len(found.shape) == len(shape)
-    is_array = is_array and all(
+    is_array = isinstance(found, jax.ShapeDtypeStruct)
+    has_shape = is_array and len(found.shape) == len(shape)
+    has_shape = has_shape and all(
         size in (None, real) for size, real in zip(shape, found.shape, strict=True)
     )
+    has_dtype, name = is_array and found.dtype == dtype, np.dtype(dtype).name
     sizes = ", ".join("any" if size is None else str(size) for size in shape)
-    expected = f"[{sizes}] {np.dtype(dtype).name}"
-    require(is_array, f"{what}: must be {expected}: {_type(found)}")
+    cast = f", as by .astype({name!r})" if has_shape and not has_dtype else ""
+    require(
+        has_shape and has_dtype,
+        f"{what}: must be [{sizes}] {name}{cast}: {_type(found)}",
+    )
 
 
 def _type(leaf: Any) -> str:
@@ -224,6 +275,16 @@ def _type(leaf: Any) -> str:
         return repr(leaf)
     sizes = ", ".join(map(str, leaf.shape))
     return f"[{sizes}] {'weakly typed ' if leaf.weak_type else ''}{leaf.dtype.name}"
+
+
+def _check_first_position(game: Game) -> None:
+    with calling(game, "init"):
+        first, again = game.init(), game.init()
+    is_same = jax.tree.all(jax.tree.map(np.array_equal, first, again))
+    require(is_same, "init: must return the same position each time")
+    player = first.current_player
+    require(player == 0, f"init: player 0 must move first: {player}")
+    require(not first.terminated, "init: the first position must not be the end")
 
 
 def _check_symmetries(game: Game) -> None:
@@ -240,7 +301,7 @@ def _check_symmetries(game: Game) -> None:
             f"{what}: `actions` must be a permutation of the ints from 0 to "
             f"{game.num_actions - 1}: {actions!r}",
         )
-        with calling(what):
+        with calling(game, what):
             images = np.asarray(symmetry.observation(jnp.array(several)))
             single = np.asarray(symmetry.observation(jnp.array(several[0, 1])))
         require(
@@ -287,14 +348,12 @@ def _check_random_games(
         noise = generator.random((num_games, game.num_actions), np.float32)
         seen, rules = jax.device_get(examine_all(states, noise))
         is_over = states.terminated[:, 0]
-        limit = f"max_moves: games must be over after {game.max_moves} moves"
-        rules[limit] = is_over | (len(history) < game.max_moves)
         for rule, holds in rules.items():
             failed = np.flatnonzero(~holds)
             if failed.size:
                 raise ContractError(f"{rule} {where(failed[0])}")
         state = jax.tree.map(lambda leaf: leaf[0, 0], states)
-        with calling("a position alone"):
+        with calling(game, "a position alone"):
             alone = call_alone(state, seen["action"][0])
         for name, found in alone.items():
             batched = jax.tree.map(lambda leaf: leaf[0, 0], seen[name])
@@ -310,6 +369,19 @@ def _check_random_games(
                 raise ContractError(f"{error} {where(0)}") from error.__cause__
         if is_over.all():
             return num_positions
+        if len(history) == game.max_moves:
+            place, longest = where(int(is_over.argmin())), game.max_moves + 1
+            states = seen["step"]
+            while not states.terminated.all() and longest < 10 * game.max_moves:
+                noise = generator.random((num_games, game.num_actions), np.float32)
+                states = jax.device_get(examine_all(states, noise))[0]["step"]
+                longest += 1
+            took = "up to" if states.terminated.all() else "more than"
+            raise ContractError(
+                f"max_moves: games must be over after {game.max_moves} moves, and "
+                f"random games took {took} {longest}; set it to the length of the "
+                f"longest possible game, or end long games in `step` {place}"
+            )
         num_positions += int((~is_over).sum())
         first_was_over = is_over[0]
         states = seen["step"]
@@ -450,9 +522,9 @@ def _check_texts_and_drawings(
     require(len(columns) == width, f"column_labels: must be {width}: {columns}")
     require(len(rows) in (0, height), f"row_labels: must be {height} or none: {rows}")
     if not state.terminated:
-        with calling("texts"):
+        with calling(game, "texts"):
             _check_texts(game, state)
-    with calling("drawings"):
+    with calling(game, "drawings"):
         cells = () if last_action is None else game.last_cells(state, last_action)
         require(
             all(0 <= row < height and 0 <= column < width for row, column in cells),

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from azjax.checks import did_you_mean, quoted
+from azjax.games.checking import check_types
 from azjax.games.core import Game
 
 G = TypeVar("G", bound=Game)
@@ -24,11 +25,13 @@ class UnknownGameError(ValueError):
         close = did_you_mean(name, _GAMES)
         super().__init__(
             f"unknown game {quoted(name)}; known games: {', '.join(available())}; for "
-            f"a game of your own, run the file that defines it{close}"
+            f"a game of your own, run the file that defines it, as `python FILE`, in "
+            f"place of `azjax`{close}"
         )
 
 
 _GAMES: dict[str, type[Game]] = {}
+_TESTED: set[type[Game]] = set()  # by `make`
 
 # Modules that register games of other libraries; imported on first use.
 _ADAPTERS = {"pgx": "azjax.games.adapters.pgx"}
@@ -79,6 +82,8 @@ def make(spec: str, **options: Any) -> Game:
     Raises:
         TypeError: `spec` is not a string.
         UnknownGameError: there is no such game.
+        ContractError: methods of a game outside azjax return wrong types, which is
+            tested once for each class.
         ValueError: an option is unknown or has an invalid value.
     """
     if not isinstance(spec, str):  # in a damaged file
@@ -108,7 +113,11 @@ def make(spec: str, **options: Any) -> Game:
         key: value.item() if isinstance(value, np.generic) else value
         for key, value in options.items()
     }
-    return game_class(**plain)
+    game = game_class(**plain)
+    if game_class not in _TESTED and not game_class.__module__.startswith("azjax."):
+        check_types(game)
+        _TESTED.add(game_class)
+    return game
 
 
 def game_title(spec: str) -> str:

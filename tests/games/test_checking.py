@@ -109,6 +109,10 @@ class WithoutFields:
     current_player: jax.Array
 
 
+class NoPytree:
+    """A state whose class JAX does not know."""
+
+
 def with_step(change, **attributes):
     """Returns a game whose step is `change(state, action, after)`."""
 
@@ -138,8 +142,8 @@ WRONG_TYPES = {
     "options: .* must have the same max_moves: 9 became 12": ForgetsAnOption,
     "options: .* must be equal to": DiffersFromItsTwin,
     "__hash__: equal games must have the same hash": HasAnotherHash,
-    r"init: current_player of the state: must be \[\] int8: \[\] int32": first_state(
-        current_player=lambda: jnp.int32(0)
+    r"init: current_player of the state: must be \[\] int8, .*: \[\] int32": (
+        first_state(current_player=lambda: jnp.int32(0))
     ),
     r"init: terminated of the state: must be \[\] bool: \[2\] bool": first_state(
         terminated=lambda: jnp.zeros(2, bool)
@@ -165,8 +169,11 @@ WRONG_TYPES = {
     "step: the state must keep its structure, or each step is compiled": with_step(
         lambda _, __, after: replace(after, stones=after.stones[0])
     ),
-    "step: must not raise TracerBoolConversionError: ": later_state(
-        lambda after: jnp.int8(bool(after.terminated))
+    r"init: state\.current_player must be an array, such as jnp\.int8\(0\): 0$": (
+        first_state(current_player=lambda: 0)
+    ),
+    "init: the state must be a pytree .* @jax.* is missing: <class '.*NoPytree'>": (
+        broken(init=lambda self: NoPytree())
     ),
     r".*\[\] weakly typed int32 became \[\] int32": with_step(
         lambda _, __, after: replace(after, outcome=jnp.int32(0)),
@@ -175,13 +182,13 @@ WRONG_TYPES = {
     r"legal_action_mask: must be \[9\] bool: \[8\] bool$": returning(
         "legal_action_mask", np.ones(8, bool)
     ),
-    r"legal_action_mask: must be \[9\] bool: \[9\] float32$": returning(
-        "legal_action_mask", np.ones(9, np.float32)
+    r"legal_action_mask: must be .* bool, as by \.astype\('bool'\): \[9\] int32$": (
+        returning("legal_action_mask", np.ones(9, np.int32))
     ),
     r"observe: must be \[3, 3, 2\] float32: \[3, 3\] float32$": returning(
         "observe", np.ones((3, 3), np.float32)
     ),
-    r"observe: must be .*float32: \[3, 3, 2\] int32$": returning(
+    r"observe: must be .*float32, .*: \[3, 3, 2\] int32$": returning(
         "observe", np.ones((3, 3, 2), np.int32)
     ),
     r"board: must be \[any, any\] int8: \[9\] int8$": returning(
@@ -199,13 +206,33 @@ def test_wrong_options_initial_states_and_types_of_results_are_found(pattern):
     assert_found(WRONG_TYPES[pattern], pattern)
 
 
+# By what Python needs a number or an array for, how the message proposes to do without.
+TRACED_VALUES = {
+    "jnp.where or jax.lax.cond for `if`": lambda after: 1 if after.terminated else 0,
+    r"jnp.asarray\(table\)\[i\] for table": lambda after: [0, 1][after.outcome],
+    "jax.numpy for NumPy": lambda after: np.sign(after.stones)[0, 0],
+    r"jnp.where\(mask, a, b\)": lambda after: jnp.ones(2)[jnp.ones(2) > after.outcome],
+    ".astype": lambda after: int(after.outcome),
+}
+
+
+@pytest.mark.parametrize("proposal", TRACED_VALUES)
+def test_python_on_a_traced_value_is_found_with_its_line_and_a_proposal(proposal):
+    outcome = TRACED_VALUES[proposal]
+    number = outcome.__code__.co_firstlineno
+    place = rf"\(test_checking.py, line {number}: .* lambda after: .*\)$"
+    assert_found(
+        later_state(outcome), f"step: Python cannot know .* use {proposal}.* {place}"
+    )
+
+
 def fail(self, state):
     raise KeyError("a mistake")
 
 
 @pytest.mark.parametrize("method", ["legal_action_mask", "observe", "board"])
 def test_a_method_that_raises_is_found_with_its_cause(method):
-    message = f"^{method}: must not raise KeyError: 'a mistake'$"
+    message = f"{method}: must not raise KeyError: 'a mistake' .test_checking.py, line "
     with pytest.raises(ContractError, match=message) as error:
         check(broken(**{method: fail})())
     assert isinstance(error.value, ValueError)
@@ -375,8 +402,10 @@ VIOLATIONS = {
     r"'A' \(game 0 after 0 moves, \[\]\)$": broken(
         action_to_text=lambda self, state, action: "aA"[action % 2]
     ),
-    "max_moves: games must be over after 4 moves "
-    r"\(game 0 after 4 moves, \[\d, \d, \d, \d\]\)$": broken(max_moves=4),
+    "max_moves: games must be over after 4 moves, and random games took "
+    r"up to 9; set it .* \(game \d after 4 moves, \[\d, \d, \d, \d\]\)$": broken(
+        max_moves=4
+    ),
     "to_svg: must return an SVG document: 'no picture'": broken(
         to_svg=lambda *args, **settings: "no picture"
     ),

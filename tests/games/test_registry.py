@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 from azjax.games import (
+    ContractError,
     TicTacToe,
     available,
     game_options,
@@ -43,7 +44,7 @@ def test_games_are_made_by_name_and_their_options_listed_with_their_defaults():
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("checkers", r"'checkers'.*connect_four"),
+        ("checkers", r"'checkers'.*connect_four.* your own, .* `python FILE`"),
         ("tic_tac_toe:9", "no option '9'; it has none"),
         ("sized:5,size=6", "'size' of sized is given twice"),
         ("sized:,7.5", "an option in 'sized:,7.5' is empty"),
@@ -122,6 +123,13 @@ def test_a_name_is_registered_once_and_a_redefined_class_replaces_the_old_one():
     redefined = type("Sized", (Sized,), fields)
     assert register(redefined) is redefined
     assert type(make("sized")) is redefined
+
+
+def test_a_users_game_with_wrong_types_is_refused_when_it_is_made():
+    mask = {"legal_action_mask": lambda self, state: np.ones(9, np.int32)}
+    register(type("Broken", (Sized,), {"name": "broken", **mask}))
+    with pytest.raises(ContractError, match=r"legal_action_mask: must be .* int32"):
+        make("broken")
 
 
 def test_a_title_shows_the_options_of_a_game():
