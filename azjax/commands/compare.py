@@ -3,7 +3,7 @@
 import io
 import json
 import shlex
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -37,7 +37,9 @@ from azjax.remote import replace_file
 from azjax.training.comparison import SavedRun, read_runs, sections, to_json
 from azjax.training.comparison_plot import draw_comparison
 
-MAX_COLUMNS = 6  # runs in a table
+MAX_NAME = 16  # of a run at the top of a column; longer ones are numbered (characters)
+MAX_WIDTH = 28  # of a column whose texts can be folded between words (characters)
+GAP = 2  # between columns
 
 
 def compare_command(
@@ -120,22 +122,72 @@ def _play(
 
 
 def print_comparison(console: Console, runs: Sequence[SavedRun]) -> None:
-    """Prints a table with a column for each run; with many runs several tables."""
+    """Prints tables with a column for each run, as many as fit the width. Long names of
+    runs are numbered; settings that their names have are not repeated."""
+    parents = {run.directory.parent for run in runs}
+    names = [printable(run.directory.name) for run in runs]
     title = f"{game_title(runs[0].config.game)}: {len(runs)} runs"
-    console.print(Text(title, "bold"))
-    directories = {"directory": [str(run.directory) for run in runs]}
-    found = [("", directories), *sections(runs)]
-    for start in range(0, len(runs), MAX_COLUMNS):
-        part = slice(start, start + MAX_COLUMNS)
-        table = Table(box=None, header_style="cyan", padding=(0, 2, 0, 0))
-        for name in ("", *(run.name for run in runs[part])):
-            table.add_column(Text(printable(name)), overflow="fold")
-        for heading, rows in found:
-            if heading:
-                table.add_row()
-                table.add_row(Text(heading, "bold"))
-            for name, texts in rows.items():
-                table.add_row(*(Text(printable(t)) for t in (name, *texts[part])))
+    if len(parents) == 1 and all(names):
+        title += f" in {parents.pop()}"
+    else:
+        names = [printable(str(run.directory)) for run in runs]
+    console.print(Text(printable(title), "bold"), soft_wrap=True)
+    if max(map(len, names)) > MAX_NAME:
+        numbers = [str(number) for number in range(1, len(runs) + 1)]
+        for number, name in zip(numbers, names, strict=True):
+            print_line(console, f"{number:>{len(numbers[-1])}}  {name}")
+        names = numbers
+    lines: list[tuple[str, list[str]]] = [("", names)]
+    for heading, rows in sections(runs):
+        shown = [
+            (printable(name), list(map(_cell, texts)))
+            for name, texts in rows.items()
+            if not _is_in_names(name, texts, runs)
+        ]
+        if shown or not rows:
+            lines += [("", []), (heading, []), *shown]
+    first_width = _width(name for name, _ in lines)
+    widths = [
+        _width(texts[run] for _, texts in lines if texts) for run in range(len(runs))
+    ]
+    start = 0
+    while start < len(runs):
+        table = Table(box=None, show_header=False, padding=(0, GAP, 0, 0))
+        table.add_column(width=first_width, overflow="fold")
+        end, room = start, console.width - first_width - GAP
+        while end < len(runs) and (end == start or room >= widths[end] + GAP):
+            table.add_column(width=widths[end], overflow="fold")
+            room -= widths[end] + GAP
+            end += 1
+        for name, texts in lines:
+            style = "" if texts else "bold"
+            row = (Text(text) for text in texts[start:end])
+            table.add_row(Text(name, style), *row, style="" if name else "cyan")
         if start:
             console.print()
         console.print(table)
+        start = end
+
+
+def _is_in_names(setting: str, texts: Sequence[str], runs: Sequence[SavedRun]) -> bool:
+    """Returns whether the name of each run has its value of a setting, as the names of
+    a sweep have."""
+    return all(
+        {f"{name}={text}" for name in (setting, setting.rpartition(".")[2])}
+        & set(run.directory.name.split(","))
+        for run, text in zip(runs, texts, strict=True)
+    )
+
+
+def _cell(text: str) -> str:
+    """Returns a text with the interval below its rate, and a second value below the
+    first."""
+    return printable(text).replace(" (", "\n(").replace(", ", ",\n")
+
+
+def _width(texts: Iterable[str]) -> int:
+    """Returns the width of a column in which lines are folded between words only."""
+    lines = [line for text in texts for line in text.splitlines()]
+    longest = max(map(len, lines), default=0)
+    words = (len(word) for line in lines for word in line.split())
+    return max(min(longest, MAX_WIDTH), max(words, default=0))

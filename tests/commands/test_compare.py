@@ -1,15 +1,20 @@
+import io
 import json
 
 import pytest
 from commands.refusal import assert_refused
 from matplotlib.image import imread
+from rich.console import Console
 from training.saved_runs import evaluation_row, iteration_row, save_run
 from untrained import untrained
 
 from azjax import cli, games
+from azjax.commands.compare import print_comparison
 from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.players import RandomPlayer, TrainedPlayer, save_player
 from azjax.search import GumbelConfig
+from azjax.training import LearnerConfig
+from azjax.training.comparison import read_runs
 
 ROWS = [evaluation_row(0, random=0.5), evaluation_row(4, mistakes=0.25, random=0.75)]
 GAME = games.make("tic_tac_toe")
@@ -60,19 +65,17 @@ def test_settings_progress_and_strength_are_printed(runs, capsys):
     compare(*runs)
     out, err = capsys.readouterr()
     table = lines(out)
-    assert "Tic Tac Toe: 2 runs" in table
+    assert any(name.startswith("Tic Tac Toe: 2 runs in ") for name in table)
     assert table["first"] == ["second"]
     assert table["settings that differ"] == []
     assert table["seed"] == ["3", "0"]
     assert table["training time"] == ["2 min 00 s", "10 h 00 min"]
     assert table["iterations"] == ["4", "1,200"]
     assert table["positions"] == ["4,000", "1,200,000"]
-    assert table["after"] == ["iteration 4, 2 min 00 s", "-"]
-    assert table["mistakes, network alone"] == ["25.0% (20.0 to 30.0)", "-"]
-    assert table["score, network alone against random"] == [
-        "75.0% (70.0 to 80.0)",
-        "-",
-    ]
+    assert table["after"] == ["iteration 4,", "-"]
+    assert table["mistakes, network alone"] == ["25.0%", "-"]
+    assert table["score, network alone against"] == ["75.0%", "-"]
+    assert "(70.0 to 80.0)" in table["random"]
     assert "learner.batch-size" not in table
     assert not err
 
@@ -82,6 +85,38 @@ def test_equal_settings_and_missing_evaluations_are_mentioned(tmp_path, capsys):
     table = lines(capsys.readouterr().out)
     assert {"no settings differ", "no evaluations"} <= set(table)
     assert table["iterations"] == ["-", "-"]
+
+
+def test_columns_fit_80_characters_and_have_each_setting_and_rate_once(tmp_path):
+    directories = [
+        save_run(
+            tmp_path / f"learning-rate={rate},seed={seed}",
+            [evaluation_row(1200, mistakes=0.0612, random=rate)],
+            seed=seed,
+            learner=LearnerConfig(learning_rate=rate),
+            notes="unlike",
+        )
+        for rate in (0.0525, 0.0625)
+        for seed in (0, 1)
+    ]
+    file = io.StringIO()
+    print_comparison(Console(file=file, width=80), read_runs(directories))
+    title, *lines = file.getvalue().splitlines()
+    assert title == f"Tic Tac Toe: 4 runs in {tmp_path}"
+    assert max(map(len, lines)) <= 80
+    assert lines[:4] == [
+        "1  learning-rate=0.0525,seed=0",
+        "2  learning-rate=0.0525,seed=1",
+        "3  learning-rate=0.0625,seed=0",
+        "4  learning-rate=0.0625,seed=1",
+    ]
+    table = [line.split("  ") for line in lines[4:]]
+    cells = [cell.strip() for line in table for cell in line if cell.strip()]
+    for text, count in (("1,200,000", 4), ("(1.1 to 11.1)", 4), ("10 h 00 min", 8)):
+        assert cells.count(text) == count
+    assert not any("learning" in cell or "seed" in cell for cell in cells)
+    assert [cell for cell in cells if cell.isdigit()] == ["1", "2", "3", "4"]
+    assert cells.count("iterations") == 2  # tables
 
 
 def test_control_characters_of_files_are_not_printed(tmp_path, capsys):

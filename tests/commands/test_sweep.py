@@ -68,8 +68,9 @@ def test_all_runs_are_trained_once_and_compared(tmp_path, trained, capsys):
     assert directories(tmp_path) == NAMES
     out, err = capsys.readouterr()
     assert "Tic Tac Toe: 4 runs" in out
-    assert "learner.learning-rate" in out
-    assert "20.0% (15.0 to 25.0)" in out
+    assert "4  learning-rate=0.2,seed=1" in out
+    assert out.count("rate=") == out.count("seed") == 4
+    assert "(15.0 to 25.0)" in out
     assert "run 4 of 4, runs/tic_tac_toe_rates/learning-rate=0.2,seed=1: train" in err
     # Nothing is trained again, and only the new values of a longer list.
     assert sweep(tmp_path, GRID.replace("[0, 1]", "[0, 1, 2]")) == 0
@@ -157,14 +158,3 @@ def test_a_directory_with_something_else_is_refused_before_the_first_run(
     assert "is not empty and not a run" in capsys.readouterr().err
     assert not trained.names
     assert directories(tmp_path) == NAMES[3:]
-
-
-def test_many_runs_are_compared_in_several_tables(tmp_path, trained, capsys):
-    text = "iterations = 4\nseed = [0, 1, 2, 3, 4, 5, 6]"
-    assert sweep(tmp_path, text) == 0
-    lines = capsys.readouterr().out.splitlines()
-    assert sum(line.startswith("directory") for line in lines) == 2
-    assert [line.split() for line in lines if line.startswith("seed ")] == [
-        ["seed", "0", "1", "2", "3", "4", "5"],
-        ["seed", "6"],
-    ]
