@@ -71,8 +71,8 @@ class Planner:
         return evaluations + (self._num_evaluations - evaluations) / to_come
 
     def news(self) -> list[str]:
-        """Returns lines about the newest plan, if it differs clearly from what earlier
-        lines said."""
+        """Returns lines about the newest plan: the first one, and after evaluations
+        one that differs clearly from what earlier lines said."""
         news, self._news = self._news, []
         return news
 
@@ -156,7 +156,9 @@ class Planner:
         if is_better_known or _is_outdated(plan.entries[-1], iteration, fitting):
             plan = plan.ending(iteration, iteration + max(1, round(fitting)))
         end = plan.end or 0
-        if self._num_rows > 1 and abs(self._told_end - end) >= _NEWS * end:
+        is_told = self._told_end and not has_evaluated
+        has_changed = abs(self._told_end - end) >= _NEWS * end
+        if self._num_rows > 1 and has_changed and not is_told:
             self._told_end = end
             self._news.append(
                 f"planned: {end:,} iterations, {end * self._positions:,} positions in "

@@ -121,10 +121,10 @@ def test_the_run_is_replanned_when_iterations_take_another_time(seconds, number)
 
 def test_a_run_whose_iterations_become_slower_reaches_its_end_step_by_step():
     found = run(planner(0), lambda iteration: 2.0 if iteration < 50 else 12.0)
-    seconds, shares, plan, lines, _ = found
+    seconds, shares, _, lines, _ = found
     assert 590 < seconds < 620
     assert max(after - before for before, after in pairwise(shares)) < 0.1
-    assert f"{plan.end} iterations" in lines[-1]
+    assert len(lines) == 1  # the first plan; others are printed after evaluations
 
 
 def test_a_run_of_fast_and_slow_iterations_is_seldom_replanned():
