@@ -7,7 +7,9 @@ import tyro
 
 from azjax import games
 from azjax.commands.parts import read_parts
+from azjax.play.page_files import check_browser_rules
 from azjax.players import load_run
+from azjax.players.serialization import read_config
 from azjax.remote import as_directory, resolved
 
 
@@ -34,6 +36,14 @@ def export_command(
     """
     if onnx is None and web is None:
         raise ValueError("give --onnx FILE or --web DIR: azjax export RUN --web DIR")
+    board_game = None if game is None else games.make(game)
+    # Before anything is loaded, and also if the game is not registered.
+    if web is not None and board_game is not None:
+        check_browser_rules(board_game.name)
+    elif web is not None and run != "pretrained":
+        _, config = read_config(run)
+        if isinstance(config, dict) and "game" in config:  # else `load_run` explains
+            check_browser_rules(config["game"])
     try:
         from azjax.play.onnx_graph import export_onnx  # noqa: PLC0415  # an extra
         from azjax.play.web_export import export_web  # noqa: PLC0415
@@ -44,7 +54,6 @@ def export_command(
         raise ValueError(f"--onnx must name a file that ends with .onnx: {onnx}")
     if onnx is not None and Path(onnx).is_dir():
         raise ValueError(f"--onnx must name a file, not a directory: {onnx}")
-    board_game = None if game is None else games.make(game)
     trained = load_run(run, board_game, read_parts(parts))
     if onnx is not None:
         path = Path(onnx)

@@ -5,6 +5,8 @@ import mimetypes
 import re
 from pathlib import Path, PurePosixPath
 
+from azjax.checks import quoted
+
 RULES = "games"
 SHARED_RULES = "rows"
 UNSERVED = ("README.md", "SHA256SUMS", "package.json")
@@ -41,6 +43,23 @@ def browser_games() -> list[str]:
     """Returns the games with rules in JavaScript, sorted."""
     names = {path.stem for path in (page_files() / RULES).glob("*.js")}
     return sorted(names - {SHARED_RULES})
+
+
+def check_browser_rules(game: object) -> None:
+    """Checks that exported pages have rules for a game.
+
+    Args:
+        game: its name, of any origin.
+
+    Raises:
+        ValueError: they have none.
+    """
+    if game not in browser_games():
+        raise ValueError(
+            f"the exported page has rules for {' and '.join(browser_games())} only, "
+            f"not for {quoted(game)}: `azjax serve` plays it in the browser with the "
+            "rules in Python, a game of your own by `python FILE serve`"
+        )
 
 
 def joined(folder: Path, entry: str) -> str:

@@ -8,7 +8,12 @@ import numpy as np
 
 from azjax.play.game_description import describe_start
 from azjax.play.onnx_graph import onnx, to_onnx
-from azjax.play.page_files import RULES, browser_games, read_page
+from azjax.play.page_files import (
+    RULES,
+    browser_games,
+    check_browser_rules,
+    read_page,
+)
 from azjax.players import TrainedPlayer
 from azjax.remote import replace_file
 from azjax.search import AlphaZeroConfig
@@ -51,7 +56,6 @@ def export_web(trained: TrainedPlayer, directory: Path, *, name: str) -> int:
         ValueError: the page has no rules for the game, the network cannot be exported,
             or the directory contains other files.
     """
-    files = site(trained, name=name)
     if directory.exists() and not directory.is_dir():
         raise ValueError(f"--web must name a directory, not a file: {directory}")
     try:
@@ -64,6 +68,7 @@ def export_web(trained: TrainedPlayer, directory: Path, *, name: str) -> int:
             "--web must name a new or empty directory, or an earlier export: "
             f"{directory}"
         )
+    files = site(trained, name=name)
     for path, content in files.items():
         replace_file(directory / path, content)
     return sum(len(content) for content in files.values())
@@ -73,11 +78,7 @@ def site(trained: TrainedPlayer, *, name: str) -> dict[str, bytes]:
     """Returns the files of the site by path, the configuration last; see
     `export_web`."""
     game = trained.game
-    if game.name not in browser_games() or game.options:
-        raise ValueError(
-            f"the page has no rules for {game!r} yet, only for: "
-            f"{', '.join(browser_games())}"
-        )
+    check_browser_rules(game.name)
     files = {
         path: content
         for path, content in read_page().items()

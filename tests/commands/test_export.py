@@ -49,6 +49,20 @@ def test_a_wrong_argument_is_refused(args, says, capsys, tmp_path, monkeypatch):
     assert not list(tmp_path.iterdir())
 
 
+def test_a_page_of_a_game_without_rules_is_refused_before_anything_is_loaded(
+    capsys, tmp_path
+):
+    """The game is known to another program, and the player has no weights."""
+    (tmp_path / "config.json").write_text('{"game": "chomp", "options": {}}')
+    files = ["--onnx", str(tmp_path / "x.onnx"), "--web", str(tmp_path / "site")]
+    with pytest.raises(SystemExit):
+        cli.main(["export", str(tmp_path), *files])
+    said = capsys.readouterr().err
+    assert "connect_four and tic_tac_toe only, not for 'chomp': `azjax serve`" in said
+    assert "`python FILE serve`" in said
+    assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
+
+
 def test_a_directory_is_no_onnx_file(capsys, tmp_path):
     path = tmp_path / "x.onnx"
     path.mkdir()

@@ -140,7 +140,9 @@ def test_the_search_gets_its_settings():
 
 
 def test_games_without_rules_in_javascript_are_refused(tmp_path):
-    with pytest.raises(ValueError, match="othello yet, only for: connect_four, tic"):
+    with pytest.raises(
+        ValueError, match="connect_four and tic_tac_toe only, not for 'othello'"
+    ):
         export_web(untrained("othello"), tmp_path / "site", name="x")
     assert not list(tmp_path.iterdir())
 
