@@ -2,11 +2,13 @@
 
 import functools
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from concurrent.futures import Future, ThreadPoolExecutor
+from typing import Any, NamedTuple, cast
 
 import chex
 import jax
 import jax.numpy as jnp
+import numpy as np
 import optax
 from flax import struct
 
@@ -14,8 +16,9 @@ from azjax.devices import REPLICATED
 from azjax.games import Game
 from azjax.networks import Network, Parts, Variables
 from azjax.search.keys import merge_batch, split_batch
+from azjax.training import clock
 from azjax.training.config import TrainConfig
-from azjax.training.lanes import Lanes, spread_lanes
+from azjax.training.lanes import Lanes, abstract_array, spread_lanes
 from azjax.training.learner import (
     Gradient,
     LearnerState,
@@ -186,6 +189,64 @@ def make_algorithm(
         gradient=_jit_gradient(lanes, network, loss, sampler, draw),
         update=_jit_update(lanes, optimizer, ema_decay=learner.ema_decay),
     )
+
+
+def compiled_ahead(
+    algorithm: Algorithm, state: TrainState, *, plays: bool = True
+) -> Algorithm:
+    """Returns the functions, and compiles their largest programs in other threads; the
+    first call that needs such a program waits for it.
+
+    With exact lanes, several processes or another platform than a CPU, they are
+    compiled when they are called.
+
+    Args:
+        algorithm: the functions of a run.
+        state: returned by `abstract_state`.
+        plays: whether self-play is among them.
+    """
+    lanes, jitted = algorithm.lanes, cast(Any, algorithm)
+    if lanes.one_by_one or lanes.platform != "cpu" or jax.process_count() > 1:
+        return algorithm
+
+    def result_of(lowered: Any) -> Any:
+        return jax.tree.map(
+            lambda leaf: abstract_array(leaf, lanes.by_lane), lowered.out_info
+        )
+
+    lowered_keys = jitted.make_keys.lower(state.rng_key, state.iteration)
+    play_keys, update_keys = result_of(lowered_keys)
+
+    def compile_self_play() -> None:
+        variables, games = state.learner.averaged, state.games
+        jitted.self_play.lower(variables, np.int32(0), games, play_keys).compile()
+
+    def compile_update() -> None:
+        index = jitted.make_index.lower(np.int32(0), np.int32(0), state.replay)
+        replay, found, _ = result_of(index)
+        sampler = result_of(jitted.prepare.lower(state.sampler, found))
+        gradient = jitted.gradient.lower(
+            state.learner, sampler, (replay, found), update_keys
+        )
+        gradients, _ = result_of(gradient)
+        update = jitted.update.lower(state.learner, np.float32(0), gradients)
+        for lowered in (gradient, update, index):
+            lowered.compile()
+
+    def after(work: Future[None], function: Callable[..., Any]) -> Callable[..., Any]:
+        def call(*args: Any) -> Any:
+            with clock.stopped():
+                work.result()
+            return function(*args)
+
+        return call
+
+    pool, self_play = ThreadPoolExecutor(2, "compilation"), algorithm.self_play
+    if plays:
+        self_play = after(pool.submit(compile_self_play), self_play)
+    make_index = after(pool.submit(compile_update), algorithm.make_index)
+    pool.shutdown(wait=False)
+    return algorithm._replace(self_play=self_play, make_index=make_index)
 
 
 def _make_init(

@@ -23,7 +23,12 @@ from azjax.players import (
 from azjax.players.batches import Division
 from azjax.remote import as_directory
 from azjax.training import clock
-from azjax.training.algorithm import Algorithm, TrainState, make_algorithm
+from azjax.training.algorithm import (
+    Algorithm,
+    TrainState,
+    compiled_ahead,
+    make_algorithm,
+)
 from azjax.training.config import TrainConfig
 from azjax.training.distributed import is_first_process, raise_on_all_processes
 from azjax.training.evaluation import Evaluator
@@ -38,7 +43,7 @@ from azjax.training.host_loop import (
 from azjax.training.initial_player import initial_variables
 from azjax.training.iteration import train_iteration
 from azjax.training.kept_games import KeptGames
-from azjax.training.lanes import on_one_device
+from azjax.training.lanes import abstract_state, on_one_device
 from azjax.training.learner import Loss, learning_rate
 from azjax.training.memory import (
     MemoryItem,
@@ -196,7 +201,16 @@ def _set_up(
             has_own_parts=own_parts is not None,
         )
 
+    def init() -> TrainState:
+        return algorithm.init(variables)
+
+    @functools.cache
+    def programs() -> Algorithm:
+        state = abstract_state(init, algorithm.shardings)
+        return compiled_ahead(algorithm, state, plays=config.played_slots > 0)
+
     def evaluate(player: TrainedPlayer, poll: Poll) -> dict[str, Any]:
+        programs()  # meanwhile
         players = named_players(player, config.evaluation.num_simulations)
         return evaluator.evaluate(players, poll)
 
@@ -204,11 +218,11 @@ def _set_up(
         config=config,
         state_version=STATE_VERSION,
         positions=config.chunk_positions,
-        init=lambda: algorithm.init(variables),
+        init=init,
         shardings=algorithm.shardings,
-        iterate=functools.partial(
-            _iterate,
-            algorithm=algorithm,
+        iterate=lambda *args: _iterate(
+            *args,
+            algorithm=programs(),
             config=config,
             kept=kept,
             stored=stored,
@@ -226,7 +240,7 @@ def _set_up(
         game,
         network,
         variables,
-        functions.init,
+        init,
         num_devices=algorithm.lanes.mesh.size,
         parts=parts,
         loss=loss,

@@ -2,6 +2,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from compilations import compilations
 from training.tiny_runs import config
 from untrained import untrained
 
@@ -14,6 +15,8 @@ from azjax.training import (
     train_iteration,
     uniform_sampler,
 )
+from azjax.training.algorithm import compiled_ahead
+from azjax.training.lanes import abstract_state
 
 pytestmark = pytest.mark.usefixtures("shared_programs")
 GAME = games.make("tic_tac_toe")
@@ -32,22 +35,32 @@ def algorithm(shared_programs, untrained_network):
 
 @pytest.fixture(scope="module")
 def runs(algorithm, untrained_network):
-    """Returns states and metrics of 3 iterations, and the phases that were entered.
+    """Returns states and metrics of 3 iterations, the phases that were entered, and the
+    programs that were compiled in this thread.
 
-    The iterations are run twice from the same weights.
+    The iterations are run twice from the same weights, first with programs that are
+    compiled ahead.
     """
     found = []
-    for _ in range(2):
-        state, metrics, phases = algorithm.init(untrained_network[1]), [], []
-        for _ in range(3):
-            state, row = train_iteration(algorithm, CONFIG, state, 0.5, phases.append)
-            metrics.append(row)
-        found.append((state, metrics, phases))
+
+    def init():
+        return algorithm.init(untrained_network[1])
+
+    abstract = abstract_state(init, algorithm.shardings)
+    for functions in (compiled_ahead(algorithm, abstract), algorithm):
+        state, metrics, phases = init(), [], []
+        with compilations() as names:
+            for _ in range(3):
+                state, row = train_iteration(
+                    functions, CONFIG, state, 0.5, phases.append
+                )
+                metrics.append(row)
+        found.append((state, metrics, phases, names))
     return found
 
 
 def test_train_iteration_is_a_pure_function_of_the_state(runs, untrained_network):
-    (first, *rest), (second, *again) = runs
+    (first, *rest, _), (second, *again, _) = runs
     jax.tree.map(np.testing.assert_array_equal, first.learner, second.learner)
     jax.tree.map(np.testing.assert_array_equal, rest, again)
     assert first.iteration == 3
@@ -56,8 +69,14 @@ def test_train_iteration_is_a_pure_function_of_the_state(runs, untrained_network
     assert all(np.isfinite(leaf).all() for leaf in leaves)
 
 
+def test_programs_compiled_ahead_are_not_compiled_again(runs):
+    # Insertion and the sampler's preparation; not the search, the index, the gradient
+    # and the update.
+    assert runs[0][-1].count("jit(divided)") <= 2
+
+
 def test_no_update_before_min_positions(runs):
-    _, metrics, phases = runs[0]
+    _, metrics, phases, _ = runs[0]
     assert ["policy_loss" in row for row in metrics] == [False, True, True]
     assert metrics[0]["waiting"] == 32
     play = "self-play"

@@ -5,6 +5,7 @@ import sys
 import jax
 import numpy as np
 import pytest
+from compilations import compilations
 from compiled_games import compiled
 from rich.console import Console
 from training import test_reporting
@@ -142,12 +143,6 @@ def test_print_run_says_how_it_learned(summary_of, tmp_path, settings, method):
 
 
 def test_evaluations_and_the_summary_share_programs(tmp_path):
-    names = []
-
-    def note(event, duration_secs, fun_name="", **_):
-        if event.endswith("/backend_compile_duration"):
-            names.append(fun_name)
-
     trained = trained_player()
     # As in a run: on a device that was chosen.
     variables = jax.device_put(trained.variables, jax.devices()[0])
@@ -155,13 +150,10 @@ def test_evaluations_and_the_summary_share_programs(tmp_path):
     network = NetworkPlayer(GAME, trained.network, variables)
     save_run(tmp_path)
     evaluator = Evaluator(GAME, EvaluationConfig(num_positions=1), ["random"])
-    jax.monitoring.register_event_duration_secs_listener(note)
-    try:
+    with compilations() as names:
         row = evaluator.evaluate({"network": network})
         run = Run(tmp_path, trained, True, 10, None, {**evaluation_row(2), **row})
         print_run(Console(file=io.StringIO()), run)
-    finally:
-        jax.monitoring.unregister_event_duration_listener(note)
     # The network in batches of two sizes, and the random player.
     assert names.count("jit(_choose_with_carry)") == 3
     assert names.count("jit(_positions)") == 1
