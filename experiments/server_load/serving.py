@@ -13,9 +13,9 @@ NEWS = ("progress", "stage")  # types of messages that precede an answer
 
 
 @contextlib.contextmanager
-def served() -> Iterator[str]:
-    """Runs `azjax serve` on a free port; yields its address."""
-    command = [sys.executable, "-m", "azjax", "serve", "--port", "0"]
+def served(*options: str) -> Iterator[str]:
+    """Runs `azjax serve` with options on a free port; yields its address."""
+    command = [sys.executable, "-m", "azjax", "serve", "--port", "0", *options]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
         assert server.stdout is not None
         try:

@@ -83,6 +83,17 @@ def test_the_browser_is_compared_with_python(run):
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("chromium")
+def test_replies_are_timed_where_people_play(run):
+    options = ("--games", "tic_tac_toe", "--positions", "2", "--json")
+    rows = json.loads(run("reply_times.py", *options))
+    places = ("session", "served page", "exported page")
+    expected = [("tic_tac_toe", place) for place in places]
+    assert [(row["game"], row["where"]) for row in rows] == expected
+    assert all(0 < row["median_ms"] <= row["slowest_ms"] for row in rows)
+
+
+@pytest.mark.slow
 @pytest.mark.parametrize("player", ["random", "gtp:gnugo --mode gtp --never-resign"])
 def test_gnu_go_and_azjax_play_by_the_same_rules(player, run, monkeypatch, gnugo):
     folder = os.path.dirname(gnugo)
