@@ -1,6 +1,7 @@
 """`azjax sweep`: trains a run for each combination of settings."""
 
 import re
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 import jax
@@ -16,6 +17,7 @@ from azjax.program import error_line, is_users_mistake
 from azjax.training import train
 from azjax.training.comparison import read_runs
 from azjax.training.run_directory import CONFIG_FILE, check_run_directory
+from azjax.training.saved_config import outside_settings
 from azjax.training.signals import exit_on_second_signal
 from azjax.training.sinks import check_sinks
 from azjax.training.sweep import is_finished, read_sweep
@@ -29,6 +31,7 @@ def sweep_command(
     /,
     *,
     directory: str | None = None,
+    allow: tuple[str, ...] = (),
     parts: str | None = None,
 ) -> None:
     """Train a run for each combination of the settings in a file, one after the other,
@@ -42,6 +45,9 @@ def sweep_command(
         game: a game that `azjax games` lists.
         file: the settings, for example `learner.batch_size = [128, 256]`.
         directory: directory of the run directories; runs/GAME_FILE by default.
+        allow: settings that the file may decide although they start programs, or read
+            or send something outside of the runs, such as learn_from and
+            evaluation.opponents; only for a file of your own.
         parts: MODULE:NAME, an azjax.networks.Parts, for networks with custom modules.
     """
     own_parts = read_parts(parts)  # first, as it may register a trunk
@@ -51,8 +57,11 @@ def sweep_command(
     for run in read_sweep(path):
         run_dir = f"{directory or f'runs/{name}'}/{run.name}"
         options = [*run.options, f"--run-dir={run_dir}"]
+        given = {option.partition("=")[0] for option in run.options}
         try:
+            _check_allowed([n for n in ("config", "plan") if f"--{n}" in given], allow)
             config = parse_train_config(game, options, prog=f"azjax train {game}")
+            _check_allowed(outside_settings(config), allow)
         except ValueError as error:
             raise ValueError(f"{path}: {error}") from None
         check_run_directory(config)  # writes nothing
@@ -88,3 +97,13 @@ def sweep_command(
         print_line(console, f"failed: {text}")
     if failures:
         raise SystemExit(FAILED)
+
+
+def _check_allowed(names: Iterable[str], allowed: Collection[str]) -> None:
+    """Checks settings that reach outside of the runs: a file may come from anywhere."""
+    for name in names:
+        if name not in allowed:
+            raise ValueError(
+                f"{name} reaches outside of the runs, which a file does not decide: "
+                f"give --allow {name} if the file is your own"
+            )

@@ -121,6 +121,18 @@ def _check_outside(
 ) -> None:
     """Checks that the settings of a file which reach outside of the run are allowed;
     all but `report.sinks`, which `_without_sinks` removes."""
+    for name, value in outside_settings(config).items():
+        if name not in allowed and name != "report.sinks":
+            raise ValueError(
+                f"{name} in the settings of {source} reaches outside of the run, which "
+                f"a file does not decide: {quoted(value, 200)}; give {OUTSIDE[name]} "
+                f"again, or in Python load the settings with allowed=[{name!r}]"
+            )
+
+
+def outside_settings(config: TrainConfig | QConfig) -> dict[str, Any]:
+    """Returns the settings in `OUTSIDE` that a run has, with their values: of opponents
+    those that are programs or are loaded from elsewhere."""
     found: dict[str, Any]
     if isinstance(config, QConfig):
         found = {"opponent": list(filter(reaches_outside, [config.opponent]))}
@@ -130,13 +142,8 @@ def _check_outside(
         found |= {"learn_from": list(config.learn_from)}
         opponents = config.evaluation.opponents
     found["evaluation.opponents"] = list(filter(reaches_outside, opponents))
-    for name, value in found.items():
-        if value and name not in allowed:
-            raise ValueError(
-                f"{name} in the settings of {source} reaches outside of the run, which "
-                f"a file does not decide: {quoted(value, 200)}; give {OUTSIDE[name]} "
-                f"again, or in Python load the settings with allowed=[{name!r}]"
-            )
+    found["report.sinks"] = list(config.report.sinks)
+    return {name: value for name, value in found.items() if value}
 
 
 def _without_sinks(

@@ -120,6 +120,15 @@ def test_the_directory_can_be_chosen(tmp_path, trained):
     assert (tmp_path / "here" / "run" / "config.json").exists()
 
 
+def test_a_file_of_ones_own_may_reach_outside_of_the_runs(tmp_path, trained):
+    text = "iterations = 4\nlearn_from = 'elsewhere'\nreport.sinks = 'wandb'"
+    assert sweep(tmp_path, text, "--allow", "learn_from") == 2
+    assert not trained.names
+    text = "iterations = 4\nlearn_from = 'elsewhere'"
+    assert sweep(tmp_path, text, "--allow", "learn_from") == 0
+    assert trained.names == ["run"]
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [
@@ -128,7 +137,13 @@ def test_the_directory_can_be_chosen(tmp_path, trained):
         ("seed = [0, -1]", "seed must be an int from 0"),
         ("seed = [0]\nminutes = -1", "minutes must be a number > 0"),
         ("parts = 'os:path'", "unknown option --parts"),
-        ("report.sinks = ['wandb', 'mlflov']", "mlflov"),
+        ("report.sinks = ['mlflov', 'wandb']", "mlflov"),
+        ("iterations = 4\nreport.sinks = 'wandb'", "give --allow report.sinks"),
+        (
+            "iterations = 4\nevaluation.opponents = 'gtp:touch started'",
+            "give --allow evaluation.opponents if the file is your own",
+        ),
+        ("plan = 'hf://someone/else'", "give --allow plan"),
     ],
 )
 def test_a_wrong_file_ends_with_one_line_before_the_first_run(
