@@ -24,14 +24,8 @@ from azjax.training.run_directory import CONFIG_FILE, read_config
 from azjax.training.saved_config import load_any_config
 from azjax.training.summary import rate_text
 
-COUNTERS = ("iteration", "seconds", "games", "positions", "updates")
-# Names of the counters in a table.
-_COUNTS = {
-    "iterations": "iteration",
-    "games": "games",
-    "positions": "positions",
-    "updates": "updates",
-}
+_COUNTS = ("games", "positions", "updates")
+COUNTERS = ("iteration", "seconds", *_COUNTS)
 NONE = "-"  # a value that a run does not have
 MAX_RATES = 10_000  # of a run's evaluations; with more, some are left out
 MAX_NAME = 400  # characters of an opponent
@@ -266,20 +260,19 @@ def sections(
         name: list(map(_setting_text, values))
         for name, values in differing_settings(runs).items()
     }
+    rows = [run.counters for run in runs]
+    times = [duration(row["seconds"]) if row else NONE for row in rows]
+    training = {"training time": times}
+    for label, name in zip(
+        ("iterations", *_COUNTS), ("iteration", *_COUNTS), strict=True
+    ):
+        training[label] = [f"{row[name]:,}" if row else NONE for row in rows]
     strength = dict(_strength(runs))
     return [
         ("settings that differ" if differing else "no settings differ", differing),
-        ("training", dict(_progress(runs))),
+        ("training", training),
         ("last evaluation" if strength else "no evaluations", strength),
     ]
-
-
-def _progress(runs: Sequence[SavedRun]) -> Iterator[tuple[str, list[str]]]:
-    """Yields names and texts of the runs' counters."""
-    last = [run.counters for run in runs]
-    yield "training time", [duration(row["seconds"]) if row else NONE for row in last]
-    for name, counter in _COUNTS.items():
-        yield name, [f"{row[counter]:,}" if row else NONE for row in last]
 
 
 def _strength(runs: Sequence[SavedRun]) -> Iterator[tuple[str, list[str]]]:
