@@ -40,7 +40,8 @@ T = TypeVar("T")
 
 
 class Game(abc.ABC, Generic[S]):
-    """A two-player, zero-sum, turn-taking game of perfect information.
+    """A game of two players who move strictly in turn, zero-sum, deterministic and of
+    perfect information, with the same numbered actions in all positions.
 
     All methods are pure functions of one position; the caller vmaps them. A game object
     holds no arrays; two games with the same options are interchangeable.
@@ -60,9 +61,11 @@ class Game(abc.ABC, Generic[S]):
     line_length: stones in a row, column or diagonal that win; 0 in games that are not
         won by lines. The first two planes of the observation of a game with lines are
         the stones of the player to move and of the opponent.
-    pieces: one letter for each kind of piece, those of player 0 first.
-    style: drawing style of the board.
-    record_format: file format of games.
+    pieces: one letter for each kind of piece, those of player 0 first; `XO` by default.
+    style: how boards and pieces look in pictures and on pages: `MARKS` (the default),
+        `DISCS`, `STONES`, `OTHELLO`, `HEXAGONS`, `MEN`, `CHESSMEN` of
+        `azjax.games.rendering`, or a `Style` with a drawing for each of `pieces`.
+    record_format: file format of games; lines of JSON by default.
     """
 
     name: ClassVar[str]
@@ -129,7 +132,8 @@ class Game(abc.ABC, Generic[S]):
 
     @property
     def symmetries(self) -> tuple[Symmetry, ...]:
-        """The symmetries of the rules, the identity first."""
+        """The symmetries of the rules, the identity first, by which training turns
+        positions; the identity alone by default."""
         return (identity(self.num_actions),)
 
     @abc.abstractmethod

@@ -13,6 +13,10 @@ import numpy as np
 class Symmetry:
     """A transformation of the board that maps the rules onto themselves.
 
+    `Game.symmetries` has those of a game, from which training draws; `identity`,
+    `board_symmetry` and `board_symmetries` make them for boards whose cells are the
+    first actions.
+
     For a state `s` and its image `s'`: `observation(observe(s)) == observe(s')` and
     `legal_action_mask(s)[actions] == legal_action_mask(s')`.
 
@@ -26,7 +30,8 @@ class Symmetry:
 
 
 def identity(num_actions: int) -> Symmetry:
-    """Returns the symmetry that changes nothing."""
+    """Returns the symmetry that changes nothing, the first of `Game.symmetries` and by
+    default the only one."""
     return Symmetry(lambda observation: observation, np.arange(num_actions))
 
 
@@ -42,7 +47,8 @@ def board_symmetry(
         height: rows of the board.
         width: columns of the board.
         num_actions: A, at least `height * width`.
-        mirror: whether the board is mirrored.
+        mirror: whether the board is mirrored; with neither this nor `turns`, the
+            default, it is the identity.
         turns: quarter turns against the clock; even unless the board is a square.
     """
     cells = np.arange(height * width).reshape(height, width)
@@ -55,7 +61,8 @@ def board_symmetry(
 
 
 def board_symmetries(height: int, width: int, num_actions: int) -> tuple[Symmetry, ...]:
-    """Returns all symmetries of a board whose cells are the first actions.
+    """Returns all symmetries of a board whose cells are the first actions, for games in
+    which no direction and no side of the board is special.
 
     A square has eight, another rectangle four; the identity comes first.
     """

@@ -531,7 +531,7 @@ def test_the_example_refuses_a_wrong_size():
 
 @pytest.mark.usefixtures("chomp")
 def test_the_example_of_many_games_runs(capsys):
-    exec(EXAMPLES[3].replace("256", "4"), {})
+    exec(EXAMPLES[4].replace("256", "4"), {})
     assert capsys.readouterr().out.startswith("(4, 6, 7, 2)")
 
 
@@ -541,13 +541,22 @@ def test_the_example_can_be_trained_and_loaded():
     exec(EXAMPLES[1].replace("minutes=2", "iterations=1"), {})
 
 
+def test_the_example_of_a_style_draws_another_piece():
+    names: dict = {}
+    exec(EXAMPLES[2], names)
+    kings = broken(pieces="XOK", style=names["TAFL"], board=lambda *_: np.int8([[2]]))
+    svg = Game.to_svg(kings(), kings().init())
+    assert "1 kings" in svg
+    assert 'fill="gold"' in svg
+
+
 @pytest.fixture
 def nim(monkeypatch):
     """The example of the page whose actions are not cells."""
     monkeypatch.setattr(registry, "_GAMES", dict(registry._GAMES))
     module = types.ModuleType("nim")
     monkeypatch.setitem(sys.modules, "nim", module)
-    exec(EXAMPLES[2], vars(module))
+    exec(EXAMPLES[3], vars(module))
     return azjax.games.make("nim:5")
 
 
