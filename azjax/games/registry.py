@@ -121,17 +121,32 @@ def make(spec: str, **options: Any) -> Game:
 
 
 def game_title(spec: str) -> str:
-    """Returns the title of a game for people: `go:5,komi=0.5` is "Go (5, komi 0.5)"."""
-    name, _, options = spec.partition(":")
+    """Returns the title of a game: `go:5,komi=0.5` is "Go 5x5 (komi 0.5)"."""
+    name, _, text = spec.partition(":")
     title = name.replace("_", " ").title()
+    try:
+        parameters = list(game_options(name))
+    except ValueError:  # the game is not registered in this process
+        parameters = []
+    options = {}
+    for position, part in enumerate(text.split(",") if text else []):
+        key, equals, value = part.rpartition("=")
+        if not equals:
+            is_known = position < len(parameters)
+            key, value = (parameters[position], part) if is_known else (part, "True")
+        options[key] = value
+    for sides in (("size", "size"), ("width", "height")):
+        if options.keys() >= set(sides):
+            title = f"{title} {'x'.join(options[side] for side in sides)}"
+            options = {key: options[key] for key in options if key not in sides}
     if not options:
         return title
-    return f"{title} ({', '.join(map(_option_title, options.split(',')))})"
+    return f"{title} ({', '.join(map(_option_title, options, options.values()))})"
 
 
-def _option_title(option: str) -> str:
-    name, _, value = option.replace("_", " ").partition("=")
-    return {"": name, "True": name, "False": f"no {name}"}.get(value, f"{name} {value}")
+def _option_title(key: str, value: str) -> str:
+    name = key.replace("_", " ")
+    return {"True": name, "False": f"no {name}"}.get(value, f"{name} {value}")
 
 
 def find_class(name: str) -> type[Game]:

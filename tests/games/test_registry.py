@@ -135,8 +135,11 @@ def test_a_users_game_with_wrong_types_is_refused_when_it_is_made():
 def test_a_title_shows_the_options_of_a_game():
     for spec, title in {
         "tic_tac_toe": "Tic Tac Toe",
-        "go:9,komi=6.5": "Go (9, komi 6.5)",
-        "hex:5,swap=True": "Hex (5, swap)",
-        "go:5,positional_superko=False": "Go (5, no positional superko)",
+        "go:9,komi=6.5": "Go 9x9 (komi 6.5)",
+        "hex:5,swap=True": "Hex 5x5 (swap)",
+        "go:5,superko=False": "Go 5x5 (no superko)",
+        "gomoku:7,width=9,length=4": "Gomoku 9x7 (length 4)",
+        "gomoku:9": "Gomoku (height 9)",
+        "somebodys_game:3": "Somebodys Game (3)",
     }.items():
         assert game_title(spec) == title

@@ -582,7 +582,7 @@ def test_runs_are_shown_while_they_learn_and_compared(visit, runs):
     assert page.find("#player").inner_text() == "AlphaZero (run first)"
     page = visit("")
     page.find("text=Compare the 2 runs of Breakthrough").click()
-    expect(page.find("#title")).to_have_text("Breakthrough (5, width 5): runs compared")
+    expect(page.find("#title")).to_have_text("Breakthrough 5x5: runs compared")
     expect(page.find("#plot")).to_be_visible()
     expect(page.find("#compared thead a")).to_have_text(["run0", "run1"])
     seeds = page.find("#compared tr:has(th:text-is('seed')) td")
@@ -592,7 +592,7 @@ def test_runs_are_shown_while_they_learn_and_compared(visit, runs):
     expect(page.find("#choice input").nth(1)).to_be_disabled()
     assert page.page.url.endswith("?run=run1")
     page.find("#compared thead a").click()
-    expect(page.find("#title")).to_have_text("run1: Breakthrough (5, width 5)")
+    expect(page.find("#title")).to_have_text("run1: Breakthrough 5x5")
 
 
 def test_a_game_continues_after_a_lost_connection(open_page, server):

@@ -34,7 +34,7 @@ def client(runs_directory):
 def test_the_lobby_lists_games_players_and_runs(client):
     told = client.get("/lobby.json").json()
     assert [game["key"] for game in told["games"]] == ["tic_tac_toe", "go:5"]
-    assert told["games"][1]["title"] == "Go (5)"
+    assert told["games"][1]["title"] == "Go 5x5"
     picture = client.get(f"/play/{told['games'][1]['key']}/picture.svg")
     assert picture.headers["content-type"] == "image/svg+xml"
     assert picture.text.startswith("<svg")
