@@ -93,7 +93,7 @@ def test_runs_that_cannot_be_read_are_left_out(directory, comparisons, caplog):
 
 def test_a_run_without_metrics_is_compared(directory, comparisons):
     (directory / "run0" / METRICS_FILE).unlink()
-    assert rows_of(comparisons.describe(runs_in(directory)))["time"][0] == "-"
+    assert rows_of(comparisons.describe(runs_in(directory)))["training time"][0] == "-"
 
 
 def test_a_picture_with_too_many_panels_is_not_drawn(directory, comparisons):
