@@ -18,6 +18,7 @@ from azjax import cli, train
 from azjax.commands.processes import join_if_asked
 from azjax.commands.train import parse_train_config, show_run
 from azjax.networks import ConvTrunkConfig, DenseTrunkConfig, NetworkConfig
+from azjax.program import quiet_libraries
 from azjax.search import GumbelConfig
 from azjax.training import (
     EvaluationConfig,
@@ -29,6 +30,8 @@ from azjax.training import (
 )
 from azjax.training.distributed import exit_if_process_lost
 from azjax.training.signals import exit_on_second_signal
+
+quiet_libraries()  # without a TPU, no messages about it
 
 # With --distributed, joins the other processes before JAX computes.
 with cli.one_line_errors():

@@ -13,6 +13,7 @@ import functools
 from azjax import cli, train
 from azjax.commands.train import parse_train_config, show_run
 from azjax.networks import DenseTrunkConfig, NetworkConfig
+from azjax.program import quiet_libraries
 from azjax.training import (
     EvaluationConfig,
     LearnerConfig,
@@ -56,5 +57,6 @@ def main() -> None:
 
 
 if __name__ == "__main__":
+    quiet_libraries()  # without a TPU, no messages about it
     with cli.one_line_errors():
         main()
