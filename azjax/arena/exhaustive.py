@@ -31,15 +31,20 @@ class Solution(NamedTuple):
     action_values: np.ndarray
 
 
-def solve(game: Game) -> Solution:
+class TooManyPositionsError(ValueError):
+    """A game has more positions than `solve` may visit."""
+
+
+def solve(game: Game, *, max_positions: int = MAX_POSITIONS) -> Solution:
     """Solves a game by retrograde analysis of all reachable positions.
 
     Positions are equal if the same number of moves leads to the same state.
 
     Raises:
-        ValueError: the game has more than `MAX_POSITIONS` positions.
+        TooManyPositionsError: the game has more than `max_positions` positions.
+        ValueError: games take longer than `game.max_moves`.
     """
-    layers = _reachable(game)
+    layers = _reachable(game, max_positions)
     results = []
     values_after = np.zeros(0, np.float32)
     for layer in reversed(layers):
@@ -79,7 +84,7 @@ class _Layer(NamedTuple):
     child: np.ndarray
 
 
-def _reachable(game: Game) -> list[_Layer]:
+def _reachable(game: Game, max_positions: int) -> list[_Layer]:
     """Returns all reachable positions by number of moves."""
     expand = jax.jit(lambda states: _expand(game, states))
     states = jax.tree.map(lambda leaf: np.asarray(leaf)[None], game.init())
@@ -87,9 +92,14 @@ def _reachable(game: Game) -> list[_Layer]:
     num_positions = 0
     while len(states.terminated):
         num_positions += len(states.terminated)
-        if num_positions > MAX_POSITIONS:
+        if len(layers) == game.max_moves and not states.terminated.all():
             raise ValueError(
-                f"{game.name} has more than {MAX_POSITIONS} positions, "
+                f"max_moves of {game!r} is {game.max_moves}, and some games take "
+                "longer; azjax.games.check says how long random games are"
+            )
+        if num_positions > max_positions:
+            raise TooManyPositionsError(
+                f"{game!r} has more than {max_positions} positions, "
                 "too many for exhaustive search"
             )
         after, is_legal, outcome = _in_chunks(expand, states)

@@ -29,6 +29,7 @@ _Z_95 = 1.959964  # normal quantile of a 95% interval
 _ONE_GROUP = "all"
 # Shorter games are solved exhaustively.
 _EXHAUSTIVE_MAX_MOVES = 9
+_EXHAUSTIVE_MAX_POSITIONS = 100_000
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -197,7 +198,10 @@ def shipped(game: Game) -> SolvedPositions | None:
     """Returns the solved positions of a game; None if there are none.
 
     A game without options may have a file with its name in `azjax/arena/data`. Games of
-    at most nine moves are solved exhaustively.
+    at most nine moves are solved exhaustively, unless they have too many positions.
+
+    Raises:
+        ValueError: games of so few moves take longer than `game.max_moves`.
     """
     data = importlib.resources.files("azjax.arena") / "data" / f"{game.name}.csv"
     if data.is_file() and not game.options:
@@ -205,7 +209,10 @@ def shipped(game: Game) -> SolvedPositions | None:
             return read(game, path)
     if game.max_moves > _EXHAUSTIVE_MAX_MOVES:
         return None
-    solution = exhaustive.solve(game)
+    try:
+        solution = exhaustive.solve(game, max_positions=_EXHAUSTIVE_MAX_POSITIONS)
+    except exhaustive.TooManyPositionsError:
+        return None
     rows = np.flatnonzero(~solution.states.terminated)
     groups = np.full(len(solution.values), _ONE_GROUP)
     everything = SolvedPositions(game, solution.states, solution.action_values, groups)

@@ -61,7 +61,9 @@ def test_values_equal_minimax_by_recursion_and_those_of_the_best_legal_actions(
     np.testing.assert_array_equal(~np.isnan(solution.action_values), legal)
 
 
-def test_a_game_with_too_many_positions_is_refused(monkeypatch):
-    monkeypatch.setattr(exhaustive, "MAX_POSITIONS", 1000)
+def test_games_with_too_many_positions_or_moves_are_refused():
     with pytest.raises(ValueError, match="tic_tac_toe has more than 1000 positions"):
-        exhaustive.solve(GAME)
+        exhaustive.solve(GAME, max_positions=1000)
+    short = type("Short", (type(GAME),), {"max_moves": 3})()
+    with pytest.raises(ValueError, match="max_moves of tic_tac_toe is 3, and some"):
+        exhaustive.solve(short)

@@ -295,6 +295,11 @@ def test_a_long_game_without_a_file_or_with_options_has_no_positions(changes):
     assert arena.shipped(type("Other", (ConnectFour,), changes)()) is None
 
 
+def test_a_short_game_with_too_many_positions_has_no_positions(monkeypatch):
+    monkeypatch.setattr(solved, "_EXHAUSTIVE_MAX_POSITIONS", 100)
+    assert arena.shipped(type("Wide", (TicTacToe,), {"name": "wide"})()) is None
+
+
 def test_connect_four_has_positions_of_each_stage_in_which_a_mistake_is_possible(
     connect_four,
 ):
