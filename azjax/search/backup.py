@@ -233,7 +233,7 @@ def _add_visit(
 
 def _with_edge(statistics: Statistics, edge: Edge, has_edge: jax.Array) -> Statistics:
     """Returns statistics with one edge of each node replaced, where `has_edge`."""
-    actions = jnp.arange(statistics.link.shape[-1])
+    actions = jnp.arange(statistics.link.shape[-1])[None]
     is_edge = has_edge[:, None] & (actions == edge.action[:, None])
 
     def put(numbers: jax.Array, new: jax.Array) -> jax.Array:

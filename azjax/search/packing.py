@@ -128,7 +128,7 @@ def _from_words(words: jax.Array, size: int) -> jax.Array:
         items = jax.lax.bitcast_convert_type(words, _UNSIGNED[size])
         return items.reshape(len(words), -1)
     shifts = jnp.arange(0, 8 * WORD.itemsize, 8 * size, dtype=WORD)
-    items = (words[:, :, None] >> shifts).astype(_UNSIGNED[size])
+    items = (words[:, :, None] >> shifts[None, None]).astype(_UNSIGNED[size])
     return items.reshape(len(words), -1)
 
 

@@ -75,7 +75,7 @@ def back_up_bounds(nodes: Nodes, paths: Paths) -> Nodes:
     is_new = paths.is_valid & paths.is_new
     expands = is_expandable(nodes, nodes.evaluation[leaf].discount, leaf)
     links = nodes.statistics[paths.parent].link
-    is_edge = jnp.arange(links.shape[-1]) == paths.action[:, None]
+    is_edge = jnp.arange(links.shape[-1])[None] == paths.action[:, None]
     linked = nodes.statistics.update(
         jnp.where(is_new, paths.parent, nodes.size),
         link=jnp.where(is_edge, encode_link(leaf, expands)[:, None], links),

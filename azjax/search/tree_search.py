@@ -106,7 +106,7 @@ def search(
         longest = min(max_depth or num_simulations, num_simulations)
     else:
         # The entry after the last used node; the root is set in any case.
-        end = jnp.arange(1, num_nodes + 1, dtype=jnp.int32)
+        end = jnp.arange(1, num_nodes + 1, dtype=jnp.int32)[None]
         first_free = base + jnp.where(tree.node_visits > 0, end, 1).max(axis=1)
         longest = max_depth or num_nodes  # a starting tree can be deeper
     budget, num_steps = jnp.int32(num_simulations), num_simulations
