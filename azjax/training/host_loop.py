@@ -249,7 +249,7 @@ def run_loop(
             stack.enter_context(context)
         for note in notes:
             reporter.message(note)
-        before, began = int(state.iteration), clock.now()
+        before, trained = int(state.iteration), progress.seconds
         segment = _Segment(
             functions,
             directory,
@@ -264,7 +264,7 @@ def run_loop(
                 functions.iteration_seconds,
             ),
             reporter,
-            began.seconds - progress.seconds,  # includes earlier segments
+            clock.now().seconds - trained,  # includes earlier segments
             on_iteration or (lambda row: None),
             on_evaluation or (lambda row: None),
         )
@@ -274,12 +274,11 @@ def run_loop(
         updates = functions.counters(state, progress.totals)["updates"]
         lines = list(_closing(segment, iteration, updates, finished=finished))
         if iteration > before:
-            present = clock.now()
-            used, training = present.since(started), present.since(began).seconds
+            used, trained = clock.now().since(started), progress.seconds - trained
             lines.append(
-                f"it took {duration(sum(used))}: {duration(training)} of training, "
+                f"it took {duration(sum(used))}: {duration(trained)} of training, "
                 f"{duration(used.compiling)} of compilation, "
-                f"{duration(used.seconds - training)} of loading"
+                f"{duration(used.seconds - trained)} of preparation"
             )
         if lines:
             reporter.last_message("\n".join(lines))
@@ -345,7 +344,11 @@ def _run_to_end(segment: _Segment, stops: StopRequests, state: Any) -> tuple[Any
         due = share * num_evaluations
         evaluates = progress.is_evaluation_due(share, due, next_evaluation, iteration)
         if evaluates:
+            present = clock.now()
             row = _evaluate(segment, stops, state)
+            if progress.first is None:  # a preparation, during which others compile
+                used = clock.now().since(present).seconds
+                segment = segment._replace(started=segment.started + used)
             if row is None:
                 _save(segment, state, evaluated=False)
                 return state, False

@@ -162,7 +162,8 @@ class Reporter:
     def evaluation(self, row: Row) -> None:
         """Writes and shows the metrics of an evaluation, and redraws the plot."""
         self._record("evaluation", row)
-        self.first = self.first or row
+        if self.first is None:  # the run's clock starts
+            self.first, self._clock = row, (row["seconds"], clock.now())
         self.last = row
         if not self._metrics.waiting:  # the plot reads the file
             with self._surviving("the plot"):

@@ -347,9 +347,9 @@ def test_a_run_of_minutes_ends_on_time_without_its_compilation(tmp_path, clock, 
     steps = [after - before for before, after in itertools.pairwise([*shares, 1.0])]
     assert max(steps) == pytest.approx(steps[3], rel=0.6)  # no jump, also at the end
     out = capsys.readouterr().out
-    assert out.count("planned: 59 iterations") == out.count("planned") == 1
-    times = "2 min 00 s of training, 18 s of compilation, 0 s of loading"
-    assert f"it took 2 min 18 s: {times}" in out
+    assert out.count("planned: 60 iterations") == out.count("planned") == 1
+    times = "2 min 01 s of training, 18 s of compilation, 1 s of preparation"
+    assert f"it took 2 min 20 s: {times}" in out
     assert "too few" not in out
 
 
