@@ -47,8 +47,8 @@ def require(condition: object, message: str) -> None:
 
 @contextlib.contextmanager
 def calling(game: Game, name: str) -> Iterator[None]:
-    """A context in which an error of the game's own code is a violation; the message
-    has the last line of the game's file that was executed."""
+    """A context in which an error of the game's own code is a violation, reported with
+    the last line of the game's file."""
     try:
         yield
     except ContractError:
@@ -62,13 +62,13 @@ def calling(game: Game, name: str) -> Iterator[None]:
                 line = linecache.getline(file, number).strip()
                 place = f" ({Path(file).name}, line {number}: {line})"
         text = (str(error).strip() or "without a message").splitlines()[0]
-        message = f"must not raise {type(error).__name__}: {text}{place}"
-        if type(error) in _INSTEAD:
+        message = f"must not raise {type(error).__name__}: {text}"
+        if instead := _INSTEAD.get(type(error)):
             message = (
                 "Python cannot know a value of the position while JAX traces; use "
-                f"{_INSTEAD[type(error)]}{place}"
             )
-        raise ContractError(f"{name}: {message}") from error
+            message += instead
+        raise ContractError(f"{name}: {message}{place}") from error
 
 
 def check(game: Game, *, num_games: int = 64, seed: int = 0) -> None:
@@ -117,8 +117,7 @@ def check_types(game: Game) -> None:
     """
     _check_attributes(game)
     _check_options(game)
-    state = _check_state(game)
-    _check_results(game, state)
+    _check_results(game)
 
 
 def _is_size(value: object) -> bool:
@@ -189,14 +188,14 @@ def _check_options(game: Game) -> None:
         )
 
 
-def _check_state(game: Game) -> State:
-    """Returns the types of the state's arrays."""
-    states: list[Any] = []
+def _check_results(game: Game) -> None:
+    """Tests the types of all results, for one position and for two."""
+    found: list[Any] = []
     with calling(game, "init"):
-        jax.eval_shape(lambda: states.append(game.init()))
-    for path, leaf in jax.tree.leaves_with_path(states[0]):
+        jax.eval_shape(lambda: found.append(game.init()))
+    for path, leaf in jax.tree.leaves_with_path(found[0]):
         require(
-            leaf is not states[0],
+            leaf is not found[0],
             "init: the state must be a pytree of arrays; the decorator "
             f"@jax.tree_util.register_dataclass is missing: {type(leaf)}",
         )
@@ -208,15 +207,10 @@ def _check_state(game: Game) -> State:
     with calling(game, "init"):
         for name, dtype in ("current_player", np.int8), ("terminated", bool):
             # A field, or a property that computes from fields.
-            found = jax.eval_shape(lambda name=name: getattr(game.init(), name, None))
-            require(found is not None, f"init: the state must have the field {name}")
-            _require_type(f"init: {name} of the state", found, (), dtype)
-    return jax.eval_shape(game.init)
-
-
-def _check_results(game: Game, state: State) -> None:
-    """Tests the types of all results, for one position and for two."""
-    action = jax.ShapeDtypeStruct((), np.int32)
+            field = jax.eval_shape(lambda name=name: getattr(game.init(), name, None))
+            require(field is not None, f"init: the state must have the field {name}")
+            _require_type(f"init: {name} of the state", field, (), dtype)
+    state, action = jax.eval_shape(game.init), jax.ShapeDtypeStruct((), np.int32)
     with calling(game, "step"):
         after = jax.eval_shape(game.step, state, action)
     old, new = jax.tree.structure(state), jax.tree.structure(after)
@@ -247,8 +241,8 @@ def _check_results(game: Game, state: State) -> None:
     ):
         method = getattr(game, name)
         with calling(game, name):
-            found = jax.eval_shape(method, state)
-        _require_type(name, found, shape, dtype)
+            result = jax.eval_shape(method, state)
+        _require_type(name, result, shape, dtype)
         with calling(game, f"{name} under jax.vmap"):
             jax.eval_shape(jax.vmap(method), states)
 
