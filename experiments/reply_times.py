@@ -3,7 +3,7 @@
     python experiments/reply_times.py
     python experiments/reply_times.py --games connect_four hex:7 --positions 20
 
-Random positions are shown to the player at its default strength: in a session, as in
+The player moves at its default strength after a few random moves: in a session, as in
 the terminal, the notebook and GTP; through `azjax serve`, with the time of the
 messages; and on an exported page in Chromium, which exists for some games. What is
 compiled or loaded before the first move is not counted. Needs playwright and a
@@ -25,14 +25,16 @@ import rich
 import rich.table
 import tyro
 from server_load.serving import NEWS, served, socket_of
-from verify_browser import DECIDE, browser_page, random_positions
+from verify_browser import DECIDE, browser_page
 from verify_browser import served as served_files
 from websockets.sync.client import connect
 
 from azjax import games, players
-from azjax.play.web_export import DEFAULT_SIMULATIONS, export_web
+from azjax.arena import suite
+from azjax.play.web_export import export_web
 from azjax.players.serialization import shipped_players
 
+NUM_RANDOM_MOVES = 4
 PLAYER = "alphazero:pretrained"
 
 
@@ -75,13 +77,15 @@ def main(options: Options) -> None:
 
 def measure(game: games.Game, options: Options) -> Iterator[dict[str, Any]]:
     """Yields the times of a game's player in each place."""
-    positions, states = random_positions(game, options.positions + 1, options.seed)
+    rng_key = jax.random.key(options.seed)
+    openings = suite(game, rng_key, options.positions + 1, NUM_RANDOM_MOVES)
+    positions = openings.moves.tolist()
     player = players.load(PLAYER, game)
     assert isinstance(player, players.AlphaZeroPlayer)
     session = players.start_session(player, game, options.seed)
-    at = {
-        tuple(actions): jax.tree.map(lambda leaf, number=number: leaf[number], states)
-        for number, actions in enumerate(positions)
+    states = {
+        tuple(actions): jax.tree.map(lambda leaf, row=row: leaf[row], openings.states)
+        for row, actions in enumerate(positions)
     }
 
     def row(where: str, simulations: int, seconds: list[float]) -> dict[str, Any]:
@@ -94,7 +98,7 @@ def measure(game: games.Game, options: Options) -> Iterator[dict[str, Any]]:
         }
 
     seconds = seconds_of(
-        lambda actions: session.choose(at[tuple(actions)], actions), positions
+        lambda actions: session.choose(states[tuple(actions)], actions), positions
     )
     yield row("session", player.simulations, seconds)
     with served(repr(game), "--no-warm-up") as url, connect(socket_of(url)) as socket:
@@ -119,9 +123,9 @@ def measure(game: games.Game, options: Options) -> Iterator[dict[str, Any]]:
             browser_page(options.chromium) as page,
         ):
             page.goto(f"{url}/config.json")
-            decisions = page.evaluate(DECIDE, [positions, DEFAULT_SIMULATIONS])
+            decisions = page.evaluate(DECIDE, [positions, player.simulations])
     seconds = [decision["seconds"] for decision in decisions]
-    yield row("exported page", DEFAULT_SIMULATIONS, seconds)
+    yield row("exported page", player.simulations, seconds)
 
 
 def seconds_of(

@@ -14,11 +14,10 @@ from azjax.play.page_files import (
     check_browser_rules,
     read_page,
 )
-from azjax.players import TrainedPlayer
+from azjax.players import DEFAULT_SIMULATIONS, TrainedPlayer
 from azjax.remote import replace_file
 from azjax.search import AlphaZeroConfig
 
-DEFAULT_SIMULATIONS = 200
 CONFIG_FILE = "config.json"
 NETWORK_FILE = "network.onnx.gz"
 RUNTIME_FILE = "vendor/ort/ort-wasm-simd-threaded.wasm.gz"

@@ -305,7 +305,7 @@ def test_the_score_is_kept_and_a_new_game_is_empty(visit):
 def analyze(page):
     """Opens the analysis and waits for the end of the search."""
     page.find("#analysis > summary").click()
-    expect(page.find("#speed")).to_contain_text("200 simulations")
+    expect(page.find("#speed")).to_contain_text("64 simulations")
 
 
 def branch(page, *moves):
@@ -360,7 +360,7 @@ def test_a_game_is_played_by_keyboard_and_analyzed(visit):
     page.wait_for(f"{YOURS}[data-moves='2']")
     assert page.page.url.split("moves=3-")[1].isdigit()
     expect(page.find("#speed")).to_contain_text(
-        re.compile(r"^200 simulations, [\d,]+ a")
+        re.compile(r"^64 simulations, [\d,]+ a")
     )
     expect(page.find("#moves tr")).to_have_count(7)
     expect(page.find("#moves .best")).to_have_count(1)
