@@ -29,7 +29,7 @@ from azjax.training import (
 from azjax.training.distributed import exit_if_process_lost, is_first_process
 from azjax.training.presets import PresetName
 from azjax.training.run_directory import has_begun
-from azjax.training.saved_config import OUTSIDE, config_from_file
+from azjax.training.saved_config import OUTSIDE, config_from_file, outside_settings
 from azjax.training.signals import exit_on_second_signal
 from azjax.training.summary import print_run
 
@@ -232,6 +232,9 @@ def _defaults(
         return new
     if length.run_dir is None and asks_for_help(args):
         return new
+    saved = load_config(new.directory, allowed=OUTSIDE)
+    own, found = outside_settings(new), outside_settings(saved)
+    allowed += [name for name in own if own[name] == found.get(name)]  # of a script
     old = load_config(new.directory, report=note, allowed=allowed)
     if old.game != new.game:
         return new  # rejected by `train`

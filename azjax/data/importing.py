@@ -2,6 +2,7 @@
 
 import contextlib
 import itertools
+import os
 import secrets
 import shutil
 from collections import Counter
@@ -123,7 +124,7 @@ def import_games(
 def new_directory(directory: Path) -> Iterator[Path]:
     """A context with the path of a directory to create and fill, which becomes
     `directory` at its end; after an exception it is deleted."""
-    if directory.exists():
+    if os.path.lexists(directory):  # also a link to nothing
         raise ValueError(f"{directory} exists: give a new directory")
     partial = directory.with_name(f".{directory.name}.{secrets.token_hex(4)}")
     try:

@@ -9,7 +9,7 @@ from commands.refusal import assert_refused
 
 from azjax.commands.train import parse_train_config
 from azjax.networks import ConvTrunkConfig, NetworkConfig, trunks
-from azjax.training import LearnerConfig, TrainConfig, preset
+from azjax.training import EvaluationConfig, LearnerConfig, TrainConfig, preset
 from azjax.training.plan import new_plan, write_plan
 from azjax.training.run_directory import open_run_directory
 
@@ -74,6 +74,21 @@ def test_options_that_reach_outside_are_given_again_to_continue_a_run(run, tmp_p
         parsed(*args[:2], *games)
     config = parsed(*args[:2], "--learn_from=elsewhere", *options[2:])
     assert config == dataclasses.replace(begun, initial_player=None)
+
+
+def test_a_script_has_its_own_settings_outside_of_its_run(tmp_path):
+    def parsed(opponent):
+        evaluation = EvaluationConfig(opponents=(opponent,))
+        settings = functools.partial(preset, "cpu", "hex:3", evaluation=evaluation)
+        args = ("--run-dir", str(tmp_path), "--minutes", "2")
+        return parse_train_config("hex:3", args, prog="test", settings=settings)
+
+    begun = parsed("gtp:engine")
+    with open_run_directory(begun) as directory:
+        (directory / "checkpoints" / "1").mkdir(parents=True)
+    assert parsed("gtp:engine") == begun
+    with pytest.raises(ValueError, match=r"give --evaluation\.opponents again"):
+        parsed("gtp:another")
 
 
 def test_a_given_preset_is_used(run):
