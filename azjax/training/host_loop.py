@@ -344,11 +344,7 @@ def _run_to_end(segment: _Segment, stops: StopRequests, state: Any) -> tuple[Any
         due = share * num_evaluations
         evaluates = progress.is_evaluation_due(share, due, next_evaluation, iteration)
         if evaluates:
-            present = clock.now()
             row = _evaluate(segment, stops, state)
-            if progress.first is None:  # a preparation, during which others compile
-                used = clock.now().since(present).seconds
-                segment = segment._replace(started=segment.started + used)
             if row is None:
                 _save(segment, state, evaluated=False)
                 return state, False
@@ -364,6 +360,8 @@ def _run_to_end(segment: _Segment, stops: StopRequests, state: Any) -> tuple[Any
         if evaluates or minutes > config.checkpoint.every_minutes:
             saved_at = progress.seconds
             _save(segment, state, evaluated=evaluates)
+        if iteration == 0:
+            segment = segment._replace(started=clock.now().seconds)
         state, row = _iterate(segment, state, share)
         segment.reporter.iteration(row)
         segment.on_iteration(row)
@@ -376,7 +374,7 @@ def _replanned_share(
     that is done, and when the next evaluation is due; see `Planner.next_evaluation`."""
     progress, planner = segment.progress, segment.planner
     iteration = int(state.iteration)
-    seconds = clock.now().seconds - segment.started
+    seconds = _seconds(segment, iteration)
     if has_evaluated:
         planner.add_evaluation(seconds - progress.seconds)
     plan = planner.replanned(
@@ -395,6 +393,12 @@ def _replanned_share(
     for text in planner.news():
         segment.reporter.message(text)
     return progress.plan.share(iteration), next_evaluation
+
+
+def _seconds(segment: _Segment, iteration: int) -> float:
+    """Returns the time of the run, which starts with its first iteration: evaluation
+    and saving of the initial network overlap with compilation."""
+    return clock.now().seconds - segment.started if iteration else 0.0
 
 
 def _evaluate(
@@ -416,7 +420,7 @@ def _save(segment: _Segment, state: Any, *, evaluated: bool) -> None:
         the best checkpoint.
     """
     functions, progress = segment.functions, segment.progress
-    progress.seconds = clock.now().seconds - segment.started
+    progress.seconds = _seconds(segment, int(state.iteration))
     mistakes = (progress.last or {}).get("network_mistakes") if evaluated else None
     values = {"iteration": int(state.iteration), **progress.values()}
     with raise_save_error_on_all_processes():
@@ -444,11 +448,11 @@ def _iterate(segment: _Segment, state: Any, share: float) -> tuple[Any, dict[str
     state, totals, metrics = functions.iterate(
         state, progress.totals, share, segment.reporter.compiling
     )
-    present = clock.now()
+    seconds = clock.now().since(began).seconds
     check_finite(metrics, int(state.iteration), segment.directory)
     progress.totals = totals
-    progress.seconds = present.seconds - segment.started
-    speed = functions.positions / present.since(began).seconds
+    progress.seconds = _seconds(segment, int(state.iteration))
+    speed = functions.positions / seconds
     row = {**_counters(segment, state), "positions_per_second": speed, **metrics}
     segment.planner.add_iteration(row)
     return state, row

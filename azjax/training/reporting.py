@@ -138,9 +138,9 @@ class Reporter:
         if what in self._notes_seen:
             return
         self._notes_seen.add(what)
-        # Shown without change until the next row.
-        seconds, at = self._clock
-        self._clock = (seconds + clock.now().since(at).seconds, clock.now())
+        if self._iteration:  # shown without change until the next row
+            seconds, at = self._clock
+            self._clock = (seconds + clock.now().since(at).seconds, clock.now())
         note = f"compiling {what}"
         if self._live:
             self._note = Spinner("dots", Text(note), style="cyan")
@@ -162,8 +162,7 @@ class Reporter:
     def evaluation(self, row: Row) -> None:
         """Writes and shows the metrics of an evaluation, and redraws the plot."""
         self._record("evaluation", row)
-        if self.first is None:  # the run's clock starts
-            self.first, self._clock = row, (row["seconds"], clock.now())
+        self.first = self.first or row
         self.last = row
         if not self._metrics.waiting:  # the plot reads the file
             with self._surviving("the plot"):
@@ -227,7 +226,8 @@ class Reporter:
 
     def _draw(self) -> RenderableType:
         seconds, at = self._clock
-        if not self._note:  # in a thread, which has a clock of its own
+        # The clock starts with the first iteration; this thread has another one.
+        if self._iteration and not self._note:
             seconds += time.monotonic() - sum(at)
         share, left = self._share(seconds)
         title = Text(game_title(self._config.game), "bold")
