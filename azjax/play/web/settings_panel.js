@@ -7,9 +7,9 @@ const PLAYERS = { you: 0, computer: 1, watch: null };
 // The weakest first. Simulations a move: null for the player's own number; fewer where the
 // limit is lower. Temperature of the choice among its moves: 0 for the best one.
 const LEVELS = [
-  { name: "Beginner", simulations: 1, temperature: 1.5 },
-  { name: "Casual", simulations: 1, temperature: 0.7 },
-  { name: "Club", simulations: 25, temperature: 0.3 },
+  { name: "Beginner", simulations: 1, temperature: 3 },
+  { name: "Casual", simulations: 1, temperature: 1.5 },
+  { name: "Club", simulations: 25, temperature: 0.5 },
   { name: "Strong", simulations: null, temperature: 0 },
   { name: "Full", simulations: Infinity, temperature: 0 },
 ];
