@@ -51,7 +51,7 @@ def test_a_draw_has_the_result_0(tmp_path, capsys, monkeypatch):
     cli.main(["data", "stored", "SELECT DISTINCT result FROM positions", "--csv"])
     assert capsys.readouterr().out.split() == ["result", "0.0"]
     cli.main(["data", "stored", "SELECT result, move FROM openings", "--csv"])
-    assert capsys.readouterr().out.split() == ["result,move", "0.0,0"]
+    assert capsys.readouterr().out.split() == ["result,move", "0.0,a3"]
     (tmp_path / "agreed.pgn").write_text('[Result "1/2-1/2"]\n\n1. e4 e5 1/2-1/2\n')
     cli.main(["import-games", "agreed.pgn", "--to", "agreed"])
     capsys.readouterr()
