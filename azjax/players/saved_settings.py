@@ -53,12 +53,8 @@ def first_network(
         networks.append(network)
         return variables
 
-    # In one program, except for the user's own modules, which need not be traceable. It
-    # runs once, and with few optimizations a CPU compiles it in 40% of the time.
-    is_cpu = jax.default_backend() == "cpu"
-    options = {"xla_backend_optimization_level": 1} if is_cpu else None
-    make_at_once = jax.jit(make, compiler_options=options)
-    variables = make_at_once() if parts is None else make()
+    # In one program, except for the user's own modules, which need not be traceable.
+    variables = jax.jit(make)() if parts is None else make()
     return networks[0], variables
 
 
