@@ -62,7 +62,7 @@ def data_command(
         raise ValueError(f"copy {run}/{GAMES} and config.json here: {run} is remote")
     files = [] if (directory / CONFIG_FILE).exists() else game_files(directory / GAMES)
     if files:  # imported games
-        game = games.make(stated_game(files[0].path))
+        game = stated_game(files[0].path)
     else:
         game = games.make(load_any_config(directory).game)
     query = QUERIES[sql].sql if sql in QUERIES else sql

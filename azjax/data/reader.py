@@ -16,7 +16,7 @@ from azjax.data.rows import (
     stated_game,
     with_policy_values,
 )
-from azjax.games import Game, make
+from azjax.games import Game
 from azjax.remote import Directory, as_directory
 
 MAX_POSITION_BYTES = 2**30  # of the positions of a file, in memory
@@ -63,7 +63,7 @@ def stored_game(source: str) -> Game:
         ValueError: the source has no games, or is damaged.
         OSError: the source cannot be read.
     """
-    return make(stated_game(_files_of(source)[0].path))
+    return stated_game(_files_of(source)[0].path)
 
 
 def _files_of(source: str) -> list[GameFile]:

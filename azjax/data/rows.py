@@ -16,7 +16,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from azjax.checks import printable
-from azjax.games import Game, State
+from azjax.games import Game, State, make
 from azjax.remote import Directory, open_regular
 
 SCHEMA_VERSION = 2  # raised when columns change; 1 lacks `policy_values`
@@ -254,9 +254,18 @@ def opened_parquet(path: Directory) -> Iterator[pq.ParquetFile]:
             raise ValueError(text) from None
 
 
-def stated_game(path: Directory) -> str:
-    """Returns the spec of the game that a file says it has."""
-    return str(read_about(path)[1].get("game"))
+def stated_game(path: Directory) -> Game:
+    """Returns the game that a file says it has.
+
+    Raises:
+        ValueError: it is no file of games, or damaged, or the game is unknown.
+        OSError: it cannot be read.
+    """
+    name = str(read_about(path)[1].get("game"))
+    try:
+        return make(name)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from None
 
 
 def checked_run(path: Directory, game: Game) -> str:

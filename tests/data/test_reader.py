@@ -2,6 +2,7 @@ import os
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
 from data.game_rows import GAME, GAMES, rewrite_as_schema_1, rows_of
 
@@ -138,6 +139,15 @@ def test_more_positions_than_memory_is_for_are_refused(tmp_path, monkeypatch):
     monkeypatch.setattr(reader, "MAX_POSITION_BYTES", 2000)
     with pytest.raises(ValueError, match="has 16 positions of more than 2,000 bytes"):
         read(tmp_path)
+
+
+def test_the_file_of_an_impossible_game_is_named(tmp_path):
+    write(tmp_path, rows_of(GAMES))
+    path = next(tmp_path.iterdir())
+    about = {b"azjax": b'{"game": "hex:100000"}'}
+    pq.write_table(pq.read_table(path).replace_schema_metadata(about), path)
+    with pytest.raises(ValueError, match=f"^{path}: size must be an int from 2 to 19"):
+        stored_game(str(tmp_path))
 
 
 def test_a_pipe_is_no_file_of_games(tmp_path):
