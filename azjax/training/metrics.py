@@ -52,7 +52,6 @@ _NEEDED = {
 }
 
 SCORES = "scores"  # by opponent: `score`, the fraction of the points, and its interval
-_OLD_SCORE = "score_"  # prefix of the fields of each opponent in older versions
 
 # Protobuf creates these classes at import; type checkers do not see them.
 _Event, _SessionLog = vars(event_pb2)["Event"], vars(event_pb2)["SessionLog"]
@@ -129,33 +128,14 @@ def parse_rows(file: BinaryIO) -> Iterator[dict[str, Any]]:
         except (ValueError, RecursionError):
             continue
         if isinstance(row, dict):
-            yield with_scores(row)
-
-
-def with_scores(row: dict[str, Any]) -> dict[str, Any]:
-    """Returns a row with scores by opponent, converted from older versions."""
-    scores = {
-        key.removeprefix(_OLD_SCORE): {
-            "score": row[key],
-            "score_low": row[f"{key}_low"],
-            "score_high": row[f"{key}_high"],
-        }
-        for key in row
-        if key.startswith(_OLD_SCORE) and {f"{key}_low", f"{key}_high"} <= row.keys()
-    }
-    if not scores or SCORES in row:
-        return row
-    rest = {key: row[key] for key in row if not key.startswith(_OLD_SCORE)}
-    return {**rest, SCORES: scores}
+            yield row
 
 
 def as_evaluation(row: object) -> dict[str, Any] | None:
-    """Returns the row of an evaluation, of any origin, with scores by opponent; None
-    if it is none."""
-    if not isinstance(row, dict):
-        return None
-    row = with_scores(row)
-    return row if _is_row({**row, "kind": "evaluation"}) else None
+    """Returns the row of an evaluation, of any origin; None if it is none."""
+    if isinstance(row, dict) and _is_row({**row, "kind": "evaluation"}):
+        return row
+    return None
 
 
 def losses(row: Row) -> dict[str, float]:

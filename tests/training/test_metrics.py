@@ -50,21 +50,3 @@ def test_metrics_are_read_only_from_a_regular_file(tmp_path):
 @pytest.mark.parametrize("name", ["gtp:fast_low", "q_high", "_low", ""])
 def test_an_opponent_can_have_any_name(name):
     assert opponents({"iteration": 1, "scores": {name: SCORE}}) == [name]
-
-
-def test_rows_of_older_versions_get_their_scores_by_opponent(tmp_path):
-    old = evaluation_row(0) | {
-        "score_random": 0.5,
-        "score_random_low": 0.4,
-        "score_random_high": 0.6,
-        "network_mistakes": 0.1,
-        "network_mistakes_low": 0.0,
-        "network_mistakes_high": 0.2,
-    }
-    del old["scores"]
-    path = tmp_path / "metrics.jsonl"
-    path.write_text(json.dumps(old))
-    (row,) = read_metrics(path)
-    assert row["scores"] == {"random": SCORE}
-    assert row["network_mistakes_low"] == 0.0
-    assert "score_random" not in row
