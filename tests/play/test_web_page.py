@@ -137,7 +137,7 @@ def test_a_whole_game_is_played_and_the_computer_wins_and_blocks(visit, name):
 
 def test_moves_are_clicked_typed_and_taken_back_and_either_side_begins(visit):
     page = visit("tic_tac_toe")
-    board, later = page.find("#board"), page.find("#begins-later")
+    board, later = page.find("#board"), page.find("#later")
     assert "#" not in page.page.url
     assert page.find("#undo").is_disabled()
     page.find(".entry input").fill("d4")

@@ -398,7 +398,7 @@ def test_on_a_phone_a_small_cell_is_confirmed_and_a_review_can_be_stopped(visit)
 def test_moves_are_keys_and_text_and_another_opponent_waits_for_the_next_game(visit):
     # A player that cannot be started is replaced.
     page = play(visit, "tic_tac_toe", "somebody")
-    opponent, later = page.find("#opponent"), page.find("#opponent-later")
+    opponent, later = page.find("#opponent"), page.find("#later")
     expect(page.find("#notice")).to_contain_text("unknown player 'somebody'")
     assert opponent.input_value() == "alphazero:pretrained"
     assert "player=alphazero" in page.page.url
@@ -453,7 +453,7 @@ def test_changing_the_opponent_cancels_no_move_and_the_server_sends_the_tree(vis
     )
     page.wait_for(f"{YOURS}[data-moves='2']")
     expect(page.find("#player")).to_have_text("Greedy")
-    expect(page.find("#opponent-later")).to_be_hidden()
+    expect(page.find("#later")).to_be_hidden()
     assert re.search(r"player=greedy#you=0&moves=4-\d$", page.page.url)
     # Another opponent is chosen before the first move of a game.
     page.find("#undo").click()
@@ -652,7 +652,7 @@ def test_a_pawn_promotes_to_the_chosen_piece(large_visit):
     # A position is set up; its user moves first, with either color.
     page.find("#setup").fill("nonsense")
     page.page.keyboard.press("Enter")
-    expect(page.find("#setup-later")).to_be_visible()
+    expect(page.find("#later")).to_be_visible()
     page.find("#resign").click()
     expect(page.find("#status")).to_have_text("The computer wins: resignation.")
     page.find("#new-game").click()

@@ -6,9 +6,7 @@ const WATCH_PAUSE = 900;
 
 /**
  * @typedef {Object} Settings
- * @property {number|null} simulations of the computer's search, null without a search
- * @property {number} temperature of its choice; 0 for the best move
- * @property {number|null} hints simulations for the user's positions
+ * @property {import("./settings_panel.js").Level} level of the computer
  * @property {boolean} analyzes whether to search the user's positions too
  *
  * @typedef {Object} Step the game after some moves
@@ -282,8 +280,8 @@ export class Match {
   async #decide(purpose, ply, turn) {
     const step = this.steps[ply];
     const previous = step.decision;
-    const { hints } = this.settings;
-    const simulations = purpose === "hint" ? hints : this.settings.simulations;
+    const { level } = this.settings;
+    const simulations = purpose === "hint" ? level.hints : level.simulations;
     const isSufficient = previous?.simulations >= simulations && previous.tree;
     if (purpose === "hint" && isSufficient) return previous;
     const keep = (decision) => {
@@ -316,7 +314,7 @@ export class Match {
    */
   #choose({ action, moves }) {
     const isVaried = this.you === null && this.steps.length <= SAMPLED_MOVES;
-    const temperature = this.settings.temperature || Number(isVaried);
+    const temperature = this.settings.level.temperature || Number(isVaried);
     if (!temperature) return action;
     // One visit says less than the priors.
     const isSearched = moves.some(({ visits }) => visits > 1);

@@ -223,14 +223,8 @@ export class Page {
     const analysis = this.find("analysis");
     const isReviewing = () => this.review.isRunning; // a search would end the review
     return {
-      get simulations() {
-        return settings.level.simulations;
-      },
-      get temperature() {
-        return settings.level.temperature;
-      },
-      get hints() {
-        return settings.level.hints;
+      get level() {
+        return settings.level;
       },
       get analyzes() {
         return analysis.open && !isReviewing();

@@ -95,7 +95,8 @@ async function playSample() {
   element("board").hidden = false;
   const board = new Board(element("board"), description, () => {});
   board.entry.element.hidden = true;
-  const settings = { simulations: description.simulations, analyzes: false };
+  const level = { simulations: description.simulations, temperature: 0 };
+  const settings = { level, analyzes: false };
   const match = new Match(engine, settings, {
     onChange() {
       const { position, ply } = match;

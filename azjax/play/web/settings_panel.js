@@ -15,6 +15,13 @@ const LEVELS = [
 ];
 const DEFAULT = "Strong";
 
+/**
+ * @typedef {Object} Level
+ * @property {number|null} simulations of the computer's search, null without a search
+ * @property {number} temperature of its choice; 0 for the best move
+ * @property {number|null} hints simulations for the user's positions
+ */
+
 export class SettingsPanel {
   #own = null; // simulations of the player
   #levels = []; // with the player's numbers of simulations
@@ -66,10 +73,7 @@ export class SettingsPanel {
     this.setups.value = text;
   }
 
-  /**
-   * Simulations and temperature of the computer's moves, and simulations for the user's
-   * positions; null without a search.
-   */
+  /** @returns {Level} */
   get level() {
     const { simulations = null, temperature = 0 } = this.#level ?? {};
     return { simulations, temperature, hints: simulations && Math.max(simulations, this.#own) };
@@ -94,11 +98,10 @@ export class SettingsPanel {
     this.#showStrength();
   }
 
-  /** Shows which settings differ from the current game. */
+  /** Shows whether a setting differs from the current game. */
   show(you, player, setup) {
-    this.#find("begins-later").hidden = this.you === you;
-    this.#find("setup-later").hidden = this.setup === setup;
-    this.#find("opponent-later").hidden = !this.player || this.player === player;
+    const isPlayer = !this.player || this.player === player;
+    this.#find("later").hidden = this.you === you && this.setup === setup && isPlayer;
   }
 
   #find(id) {
