@@ -136,8 +136,16 @@ class StoredGames:
             OSError: a source cannot be read.
         """
         self._game, self._lanes, self._seed = game, lanes, config.seed
-        _check_not_own(config)
         self._sources = config.learn_from
+        # Its chunks would depend on when the files are written and deleted, and a
+        # resumed run would differ from one that was not stopped.
+        own = resolved(config.directory)
+        for source in self._sources:
+            if resolved(as_directory(source)) in (own, own / GAMES):
+                raise ValueError(
+                    "learn_from must not name the run's own directory, whose games "
+                    f"change while it trains: {source}; learn from them in a new run"
+                )
         self._files = [
             (files, number)
             for files in stored_files(config.learn_from, game)
@@ -225,39 +233,12 @@ class StoredGames:
                 self._refill()
             slots.start_game()
         moves = slots.take(self._num_moves)
-        self.cursor = {**self.cursor, "next": self._next(), "queued": slots.queued()}
-        self._check_moves(moves)
-        now = jax.tree.map(lambda leaf: leaf[:-1], moves.trajectory)
-        won = now.reward * (1 - 2.0 * now.state.current_player)
-        finished = now.terminated
-        metrics = {
-            "games": finished.sum(),
-            "first_player_score": won[finished].mean() if finished.any() else 0.0,
-        }
-        by_lane = jax.tree.map(self._by_lane, now)
-        return by_lane, jax.tree.map(np.asarray, metrics)
-
-    def _next(self) -> list[int]:
-        """Returns the `next` of the cursor."""
-        if self._file is None:  # no file was needed since `seek`
-            return self.cursor["next"]
-        number, place, num_games = self._file
-        waiting = self._slots.num_waiting
-        return (
-            [number, place, num_games - waiting] if waiting else [number, place + 1, 0]
-        )
-
-    def _by_lane(self, leaf: np.ndarray) -> jax.Array:
-        """Divides the slots `[T, S, ...]` into lanes, and copies them to the
-        devices."""
-        split = leaf.reshape(len(leaf), self._lanes.number, -1, *leaf.shape[2:])
-        laned = np.moveaxis(split, 1, 0)
-        return jax.make_array_from_callback(
-            laned.shape, self._lanes.by_lane, lambda index: laned[index]
-        )
-
-    def _check_moves(self, moves: StoredMoves) -> None:
-        """Checks moves `[T + 1, S, ...]` by the rules; see `check_moves`."""
+        self.cursor = {**self.cursor, "queued": slots.queued()}
+        if self._file is not None:  # else no file was needed since `seek`
+            number, place, num_games = self._file
+            waiting = slots.num_waiting
+            following = (place, num_games - waiting) if waiting else (place + 1, 0)
+            self.cursor = {**self.cursor, "next": [number, *following]}
         played = jax.tree.map(lambda leaf: leaf[:-1], moves)
         after = jax.tree.map(lambda leaf: leaf[1:], moves.trajectory.state)
         flat = jax.tree.map(
@@ -267,6 +248,24 @@ class StoredGames:
             check_moves(self._check, *flat)
         except ValueError as error:
             raise ValueError(f"{', '.join(self._sources)}: {error}") from None
+        now = played.trajectory
+        won = now.reward * (1 - 2.0 * now.state.current_player)
+        finished = now.terminated
+        metrics = {
+            "games": finished.sum(),
+            "first_player_score": won[finished].mean() if finished.any() else 0.0,
+        }
+        by_lane = jax.tree.map(self._by_lane, now)
+        return by_lane, jax.tree.map(np.asarray, metrics)
+
+    def _by_lane(self, leaf: np.ndarray) -> jax.Array:
+        """Divides the slots `[T, S, ...]` into lanes, and copies them to the
+        devices."""
+        split = leaf.reshape(len(leaf), self._lanes.number, -1, *leaf.shape[2:])
+        laned = np.moveaxis(split, 1, 0)
+        return jax.make_array_from_callback(
+            laned.shape, self._lanes.by_lane, lambda index: laned[index]
+        )
 
     def _refill(self) -> None:
         """Takes the file that was read ahead, and begins to read the next one."""
@@ -320,18 +319,3 @@ def _is_cursor(cursor: Any) -> bool:
         )
     except (LookupError, TypeError):
         return False
-
-
-def _check_not_own(config: TrainConfig) -> None:
-    """Checks that a run does not learn from the games that it keeps.
-
-    A chunk would depend on when the files were written and deleted, and a resumed run
-    would differ from one that was not stopped.
-    """
-    own = resolved(config.directory)
-    for source in config.learn_from:
-        if resolved(as_directory(source)) in (own, own / GAMES):
-            raise ValueError(
-                "learn_from must not name the run's own directory, whose games change "
-                f"while it trains: {source}; learn from them in a new run"
-            )
