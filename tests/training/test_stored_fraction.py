@@ -79,7 +79,7 @@ class FirstChunk(NamedTuple):
     metrics: dict[str, Any]
     read: Trajectory
     counts: dict[str, Any]
-    sizes: list[tuple[int, int]]
+    sizes: list[list[int]]
 
 
 @pytest.fixture(scope="module")
@@ -91,9 +91,8 @@ def first_chunk(made):
     for _ in range(3):
         state, row = train_iteration(algorithm, settings, state, 0.0, stored=stored)
         found = found or jax.device_get((state.games, state.replay.chunk, row))
-        sizes.append(
-            (algorithm.self_play._cache_size(), algorithm.insert._cache_size())
-        )
+        programs = (*algorithm.self_play._jitted.values(), algorithm.insert)
+        sizes.append([program._cache_size() for program in programs])
     following, chunk, row = found
     num_moves = settings.self_play.moves_per_chunk
     chunk = jax.tree.map(lambda leaf: leaf[:, :num_moves], chunk)
