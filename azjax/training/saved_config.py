@@ -2,7 +2,6 @@
 
 import contextlib
 import dataclasses
-import json
 import os
 from collections.abc import Callable, Collection
 from typing import Any, TypeVar
@@ -191,24 +190,25 @@ def config_from_file(
         raise ValueError(f"no settings in {file}: {error.strerror or error}") from None
     if content.get("kind") is not None:
         raise ValueError(f"the settings in {file} are of another algorithm")
-    allowed = _with_changed(allowed, changes)
-    names = ["run_dir"]
-    names += ["initial_player"] if "initial_player" not in allowed else []
-    names += ["learn_from", "stored_fraction"] if "learn_from" not in allowed else []
-    names += ["report"] if "report.sinks" not in allowed else []
     try:
-        values = _settings(content)
-        outside = {name: values.pop(name, None) for name in names}
+        values = _settings(content) | {"run_dir": None}
         config = record_from_json(TrainConfig, values)
     except ValueError as error:
         raise ValueError(f"invalid settings in {file}: {error}") from None
-    _check_outside(config, file, allowed)
-    defaults = dataclasses.asdict(config)
+    defaults = {
+        "initial_player": {"initial_player": None},
+        "learn_from": {"learn_from": (), "stored_fraction": 1.0},
+        "report.sinks": {"report": ReportConfig()},
+    }
+    allowed = _with_changed(allowed, changes)
+    _check_outside(config, file, {*allowed, *defaults})
     left_out = [
         name
-        for name, value in outside.items()
-        if value and value != json.loads(json.dumps(defaults[name]))
+        for name in outside_settings(config)
+        if name in defaults and name not in allowed
     ]
+    for name in left_out:
+        config = dataclasses.replace(config, **defaults[name])
     if left_out:
         report(f"not taken from {file}, only from options: {', '.join(left_out)}")
     return dataclasses.replace(config, **changes)
