@@ -17,7 +17,7 @@ from verify_browser import browser_page, served
 from azjax import games, players
 from azjax.play.web_export import export_web
 
-WIDTH, HEIGHT = 1100, 900  # pixels
+WIDTH, HEIGHT = 1280, 900  # pixels
 TIMEOUT = 60_000  # ms; ends the wait if the search has no such line
 
 
@@ -52,12 +52,10 @@ def main(options: Options) -> None:
             page.emulate_media(reduced_motion="reduce")
             page.goto(f"{url}/index.html#you=0&moves={options.moves}")
             page.locator("#analysis > summary").click()
-            page.wait_for_selector("#speed:has-text('200 simulations')")
+            done = f"{players.DEFAULT_SIMULATIONS} simulations"
+            page.wait_for_selector(f"#speed:has-text('{done}')")
             page.locator(f"#tree button[aria-label^='{options.line}: ']").click()
             page.wait_for_selector("#status:has-text('What if')")
-            page.locator(".side > [aria-label=Settings]").evaluate(
-                "card => { card.hidden = true; }"
-            )
             page.evaluate("scrollTo(0, 0)")  # The board follows when the page scrolls.
             page.locator("main").screenshot(path=options.file)
 

@@ -400,7 +400,7 @@ export class Page {
     );
     this.review.show();
     this.moveList.showMarks(this.review.moves);
-    this.settings.show(match.order, this.player, this.setup);
+    if (!this.#isStarting) this.settings.show(match.order, this.player, this.setup);
     this.find("save-game").hidden = this.setup !== ""; // its file has moves only
     this.options.address?.writeGame(match.you, match.actions);
     this.gameExport.show();
