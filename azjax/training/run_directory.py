@@ -186,12 +186,12 @@ def _check_entries(directory: Directory) -> None:
 
 
 def _check_checkpoints(directory: Directory) -> None:
-    """Checks that a run with completed iterations has a checkpoint, intact or not.
+    """Checks that a run with completed iterations has begun to save a checkpoint.
 
-    Before the first checkpoint the metrics hold at most the evaluation of the initial
-    network, so that reading the beginning of the file suffices.
+    Before that the metrics hold at most the evaluation of the initial network, so that
+    reading the beginning of the file suffices.
     """
-    if has_begun(directory):
+    if _checkpoint_names(directory):
         return
     path = directory / METRICS_FILE
     try:
@@ -395,11 +395,16 @@ def _comparable(
 def has_begun(directory: Directory) -> bool:
     """Returns whether a checkpoint exists, intact or not; until then the configuration
     may change, and a run that was killed begins with its initial weights."""
+    return any(UNFINISHED not in name for name in _checkpoint_names(directory))
+
+
+def _checkpoint_names(directory: Directory) -> list[str]:
+    """Returns the names of the checkpoints, those being written included."""
     checkpoints = directory / CHECKPOINTS
     with store_errors(checkpoints):
-        return checkpoints.is_dir() and any(
-            UNFINISHED not in path.name for path in checkpoints.iterdir()
-        )
+        if not checkpoints.is_dir():
+            return []
+        return [path.name for path in checkpoints.iterdir()]
 
 
 def _as_json(
