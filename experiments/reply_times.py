@@ -31,6 +31,7 @@ from websockets.sync.client import connect
 
 from azjax import games, players
 from azjax.arena import suite
+from azjax.compilation_cache import enable_compilation_cache
 from azjax.play.web_export import export_web
 from azjax.players.serialization import shipped_players
 
@@ -58,6 +59,8 @@ class Options:
 
 def main(options: Options) -> None:
     """Measures and prints."""
+    # As the commands do; on a CPU, JAX then also computes with more threads.
+    enable_compilation_cache()
     shipped = sorted(
         path.parent.name for path in shipped_players().glob("*/config.json")
     )
