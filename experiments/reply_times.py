@@ -59,7 +59,6 @@ class Options:
 
 def main(options: Options) -> None:
     """Measures and prints."""
-    # As the commands do; on a CPU, JAX then also computes with more threads.
     enable_compilation_cache()
     shipped = sorted(
         path.parent.name for path in shipped_players().glob("*/config.json")
