@@ -18,7 +18,7 @@ from azjax.program import program_for
 from azjax.remote import Directory
 from azjax.training.host_loop import Run
 from azjax.training.metrics import SCORES, Row, graded, opponents
-from azjax.training.plots import PLAYERS, PLOT_FILE
+from azjax.training.plots import PLOT_FILE, mistakes_label, score_label
 from azjax.training.reporting import duration
 from azjax.training.run_config import BaseEvaluationConfig
 from azjax.training.saved_config import OUTSIDE, load_config
@@ -63,8 +63,6 @@ def _print_result(
 ) -> None:
     if not run.finished or run.last is None:
         return
-    if not run.last["updates"]:
-        console.print("the run was too short to learn: no update was made", style="red")
     game = run.player.game
     # A batch like those of the evaluations, which have compiled the program.
     layout = batch_layout(BaseEvaluationConfig.num_games // 2, [player])
@@ -137,16 +135,15 @@ def result_texts(first: Row | None, last: Row) -> Iterator[tuple[str, str]]:
         first: the evaluation of the initial network, if known.
         last: the newest evaluation.
     """
-    yield "time", duration(last["seconds"])
+    yield "training time", duration(last["seconds"])
     yield "played", f"{last['games']:,} games, {last['positions']:,} positions"
     if last.get("eligible_share"):
         yield "eligible", f"{last['eligible_share']:.1%} of the positions"
     for name in graded(last):
-        label = PLAYERS[name][0] if name in PLAYERS else name
-        yield f"mistakes, {label}", _change(first, last, f"{name}_mistakes")
+        yield mistakes_label(name), _change(first, last, f"{name}_mistakes")
     for name in opponents(last):
         before = first and first.get(SCORES, {}).get(name)
-        yield f"score against {name}", _change(before, last[SCORES][name], "score")
+        yield score_label(name), _change(before, last[SCORES][name], "score")
 
 
 def _change(first: Row | None, last: Row, key: str) -> str:

@@ -46,7 +46,7 @@ def test_a_card_states_the_run_and_its_strength_as_text_without_markup(run):
         "| hardware | one chip |",
         "| license | Apache-2.0 |",
         r"| initial weights | a\|&lt;b&gt;\*c\* |",
-        r"| score against mc\|ts |",
+        r"| score, network alone against mc\|ts |",
     ):
         assert cell in card
     assert "hardware" not in model_card(run)

@@ -63,7 +63,7 @@ def test_the_summary_prints_results_moves_and_commands(tmp_path):
         "80 games, 2,000 positions",
         "99.5% of the positions  ",
         "40.0% (36.0 to 44.0) → 10.0% (9.0 to 11.0)",
-        "score against random",
+        "score, network alone against random",
         "75.0% (67.5 to 82.5) → 75.0% (67.5 to 82.5)",
         "+0.25",
         "Play against it:  azjax play nim",

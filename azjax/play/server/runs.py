@@ -62,7 +62,7 @@ LOSSES = {
 }
 # Rates by name: the label before the name, and the key of the rate.
 RATES = {
-    SCORES: ("Score against", "score"),
+    SCORES: ("Score, network alone against", "score"),
     "matches": ("Not lost against", "not_lost"),
 }
 KEPT = ("seconds", "iteration", *COUNTS, *LOSSES, *RATES)

@@ -112,7 +112,7 @@ def test_the_newest_numbers_are_shown_with_names_and_units(directory):
         "Positions": "640",
         "Speed": "2,506 positions/s",
         "Mistakes, network alone": "50.0%",
-        "Score against random": "75.0%",
+        "Score, network alone against random": "75.0%",
         "Value loss": "0.125",
     }
 
@@ -157,7 +157,7 @@ def test_out_of_range_numbers_are_ignored(directory, row):
 def test_a_name_in_the_metrics_is_shown_shortened(directory):
     write_rows(directory, {"scores": {"\ud800" + "x" * 100_000: {"score": 0.5}}})
     (name,) = numbers(directory)
-    assert name.startswith("Score against \ud800xxx")
+    assert name.startswith("Score, network alone against \ud800xxx")
     assert len(name) < 200
 
 
