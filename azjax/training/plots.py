@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
 PLOT_FILE = "plots/learning.png"
 
-Place = Literal["best", "lower left", "upper right"]
+Place = Literal["best", "upper right"]
 
 # The color-blind-safe palette of Okabe and Ito.
 NETWORK, SEARCH = "#0072b2", "#d55e00"
@@ -180,7 +180,7 @@ def _draw_mistakes(axes: "Axes", evaluations: Sequence[Row], seconds: float) -> 
             color=color,
             bottom=bottom,
         )
-    legend(axes, "lower left", fontsize=11)
+    legend(axes, "best", fontsize=11)
 
 
 def mistakes_axis(axes: "Axes", rates: np.ndarray) -> float:
