@@ -79,6 +79,7 @@
  * @property {string} resultText reason or score of the result; may be empty
  * @property {number[]} winningCells cells that decide the game, such as four in a row
  * @property {boolean} [isResigned] whether the game ended by resignation
+ * @property {Position} [unresigned] the position before the resignation
  * @property {string|null} picture SVG document, if another library draws the positions
  *
  * @typedef {Object} Move

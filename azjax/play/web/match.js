@@ -158,7 +158,7 @@ export class Match {
     await this.#continue(turn);
   }
 
-  /** Takes back the user's last move and the computer's answer. */
+  /** Takes back the user's resignation, or else their last move and the answer to it. */
   async undo() {
     if (!this.canUndo) return;
     const turn = this.#interrupt();
@@ -170,6 +170,8 @@ export class Match {
       this.page.onTakenBack(this.position.rewards[this.you]);
     }
     this.steps.length = ply + 1;
+    const step = this.steps[ply];
+    step.position = step.position.unresigned ?? step.position;
     this.ply = ply;
     this.isPaused = this.you === null;
     await this.#continue(turn);
@@ -238,9 +240,10 @@ export class Match {
     return this.#moving === this.#turn;
   }
 
-  /** The ply of the move to undo; -1 if there is none. */
+  /** The ply to go back to; -1 if there is none. The user's resignation is undone alone. */
   get #undone() {
-    const before = this.steps.slice(0, -1);
+    const { isResigned, player } = this.position;
+    const before = isResigned && player === this.you ? this.steps : this.steps.slice(0, -1);
     return before.findLastIndex(
       ({ player }) => this.you === null || this.you === player,
     );
@@ -344,7 +347,7 @@ export class Match {
     const step = this.steps.at(-1);
     const rewards = [0, 1].map((player) => (player === resigning ? -1 : 1));
     const end = { isOver: true, isResigned: true, rewards, resultText: "resignation" };
-    step.position = { ...step.position, ...end, moves: [] };
+    step.position = { ...step.position, ...end, moves: [], unresigned: step.position };
     this.ply = this.steps.length - 1;
     if (this.#hasMoves) this.#reportEnd(); // a loaded game was reported when it was played
   }
