@@ -70,6 +70,7 @@ export class Review {
     this.#actions = match.actions;
     this.isRunning = true;
     this.page.onChange();
+    this.find("status").scrollIntoView({ block: "nearest" }); // far up on a phone
     const keep = (move) => {
       if (turn !== this.#turn) return;
       this.moves[move.ply - 1] = move;
@@ -191,7 +192,8 @@ export class Review {
     const values = `${signed(before)} to ${signed(after)}`;
     const parts = [];
     const what = mark ? `${WORDS[mark]}: ${text} ${mark}` : text;
-    if (best === text) parts.push(`${what} is the reviewer's move, ${signed(after)}`);
+    const own = `${mark ? ", though it" : ""} is the reviewer's move`;
+    if (best === text) parts.push(`${what}${own}, ${signed(after)}`);
     else if (!mark && loss < 0.005) {
       parts.push(`${what} is as good as the reviewer's move, ${best} (${signed(after)})`);
     } else {
