@@ -30,20 +30,22 @@ def read_parts(text: str | None) -> Parts | None:
         )
     if not all(map(str.isidentifier, [*module_name.split("."), name])):
         raise ValueError(f"--parts must be MODULE:NAME, such as my_net:PARTS: {text!r}")
-    module = sys.modules["__main__"]
-    # The main program may define them; it is not imported again.
-    if Path(getattr(module, "__file__", None) or "").stem != module_name:
-        if os.getcwd() not in sys.path:
-            sys.path.insert(0, os.getcwd())
-        try:
-            module = importlib.import_module(module_name)
-        except ModuleNotFoundError as error:
-            if not f"{module_name}.".startswith(f"{error.name}."):
-                raise
-            raise ValueError(
-                f"--parts {text}: there is no module {error.name!r} in "
-                f"{os.getcwd()} or on Python's path"
-            ) from None
+    main = sys.modules["__main__"]
+    # The program may define them, or a game that their module imports: a second import
+    # would define its classes again.
+    if script := Path(getattr(main, "__file__", None) or "").stem:
+        sys.modules.setdefault(script, main)
+    if os.getcwd() not in sys.path:
+        sys.path.insert(0, os.getcwd())
+    try:
+        module = importlib.import_module(module_name)
+    except ModuleNotFoundError as error:
+        if not f"{module_name}.".startswith(f"{error.name}."):
+            raise
+        raise ValueError(
+            f"--parts {text}: there is no module {error.name!r} in "
+            f"{os.getcwd()} or on Python's path"
+        ) from None
     parts = getattr(module, name, None)
     if not isinstance(parts, Parts):
         known = [key for key, value in vars(module).items() if isinstance(value, Parts)]

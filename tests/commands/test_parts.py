@@ -28,7 +28,8 @@ def here(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     yield tmp_path
-    sys.modules.pop("own_net", None)
+    for name in ("own_net", "needs_more", "imports_it"):
+        sys.modules.pop(name, None)
 
 
 def test_parts_are_found_in_a_module_of_the_working_directory(here):
@@ -41,12 +42,14 @@ def test_no_parts_are_read_if_none_are_named():
     assert read_parts(None) is None
 
 
-def test_parts_of_the_main_module_are_found(here, monkeypatch):
+def test_the_main_module_is_not_imported_again(here, monkeypatch):
     program = type(sys)("__main__")
     program.__file__ = str(here / "needs_more.py")
     program.PARTS = Parts()
     monkeypatch.setitem(sys.modules, "__main__", program)
     assert read_parts("needs_more:PARTS") is program.PARTS
+    (here / "imports_it.py").write_text("from needs_more import PARTS")
+    assert read_parts("imports_it:PARTS") is program.PARTS
 
 
 @pytest.mark.parametrize(
