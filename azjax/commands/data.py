@@ -99,7 +99,7 @@ def data_command(
 def _note_entry(name: str, text: str) -> None:
     """Prints a name with a text, which is wrapped for 80 columns."""
     for number, line in enumerate(textwrap.wrap(text, 56)):
-        note(f"    {name if number == 0 else '':12} {line}")
+        print(f"    {name if number == 0 else '':12} {line}", file=sys.stderr)
 
 
 def _print_table(result: Result) -> None:

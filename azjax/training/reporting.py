@@ -93,12 +93,14 @@ class Reporter:
         if self._live:
             self._live.start(refresh=True)
         else:
-            doing = "continue training" if self._iteration else "train"
+            doing, until = "train", "for"
+            if self._iteration:
+                doing, until = "continue training", "up to"
             minutes, where = self._config.minutes, self._files.directory
             length = f"{self._config.iterations or 0:,} iterations"
             if minutes is not None:
                 length = f"{minutes:g} minutes, without compilation,"
-            self._print(f"{doing} {self._config.game} for {length} in {where}")
+            self._print(f"{doing} {self._config.game} {until} {length} in {where}")
         with self._surviving("metrics to services"):
             continues = self._start["iteration"] >= 0
             self._sinks |= open_sinks(
