@@ -26,6 +26,7 @@ POSITIONS_AT_ONCE = 16
 # Expected results that a move loses, from -1 to 1, and its mark. Lichess has the same
 # thresholds for its winning chances.
 MARKS = ((0.3, "??"), (0.2, "?"), (0.1, "?!"))
+_BLUNDER = MARKS[0][0]
 _EXACT = {1: "win", 0: "draw", -1: "loss"}
 
 
@@ -39,7 +40,8 @@ class ReviewedMove(NamedTuple):
     best: the same in the notation.
     before: expected result for player 0 before the move, in [-1, 1].
     after: the same after the move.
-    loss: what the move loses for its player, in [0, 2]; 0 for the reviewer's move.
+    loss: what the move loses for its player, in [0, 2]; 0 for the reviewer's move,
+        unless the reviewer finds after it that it was a blunder.
     mark: one of those in `MARKS`, empty for a good move. Where a solver knows the
         results, `??` turns a win into a loss, and `?` a win into a draw or a draw into
         a loss.
@@ -131,9 +133,9 @@ def review(
         state, action = states[ply], moves[ply]
         player = int(state.current_player)
         sign = 1 - 2 * player
-        loss = 0.0
-        if action != opinion.action:
-            loss = max(0.0, sign * (opinion.value - opinion_after.value))
+        loss = max(0.0, sign * (opinion.value - opinion_after.value))
+        if action == opinion.action and loss < _BLUNDER:
+            loss = 0.0
         mark = next((mark for least, mark in MARKS if loss >= least), "")
         exact_before = exact_after = None
         if solved is not None and solved_after is not None:

@@ -146,6 +146,15 @@ class _Engine:
         self.is_closed = True
 
 
+@pytest.mark.parametrize(("value", "loss", "mark"), [(0.25, 0.5, "??"), (0.125, 0, "")])
+def test_a_move_of_the_reviewer_is_marked_if_it_proves_to_be_a_blunder(
+    value, loss, mark
+):
+    _, second = review(GAME, [0, 8], _Engine(value=value))
+    assert second.best_action == second.action
+    assert (second.loss, second.mark) == (loss, mark)
+
+
 def test_an_external_player_reviews():
     engine = _Engine(value=0.25)
     first, second = review(GAME, [0, 8], engine)
@@ -153,7 +162,6 @@ def test_an_external_player_reviews():
     # Its values are for the player to move.
     assert (first.before, first.after, second.after) == (0.25, -0.25, 0.25)
     assert (first.loss, first.mark, first.best) == (0.5, "??", second.text)
-    assert (second.loss, second.mark) == (0, "")
 
 
 @pytest.mark.parametrize(
