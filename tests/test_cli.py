@@ -169,7 +169,7 @@ def test_a_finished_run_can_be_started_again(run, capsys):
         (["play", "nim"], "unknown game 'nim'"),
         (["play", "tic_tac_toe", "--opponent", "god"], "unknown player 'god'; players"),
         (["play", "tic_tac_toe", "--seed", "-1"], "--seed must be an int from 0"),
-        (["evaluate", "nowhere"], "no player in nowhere"),
+        (["evaluate", "nowhere"], "no player in nowhere, which does not exist"),
         (["evaluate", "pretrained"], "requires a game: --game NAME"),
         (["evaluate", "x", "--games", "3"], "--games must be even, from 0 to"),
         (

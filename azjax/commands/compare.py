@@ -2,7 +2,6 @@
 
 import io
 import json
-import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -31,7 +30,6 @@ from azjax.players import (
     DEFAULT_SIMULATIONS,
     MAX_SIMULATIONS,
     AnyPlayer,
-    MissingPartsError,
 )
 from azjax.remote import replace_file
 from azjax.training.comparison import SavedRun, read_runs, sections, to_json
@@ -75,15 +73,7 @@ def compare_command(
             raise ValueError(f"--plot must name a file that ends with .png: {plot}")
     own_parts = read_parts(parts)  # first, as it may register a trunk
     found = read_runs(runs)
-    try:
-        players = {
-            run.name: run.player(simulations, own_parts) for run in found if games
-        }
-    except MissingPartsError as error:
-        directories = shlex.join(str(run.directory) for run in found)
-        raise ValueError(
-            f"{error}: azjax compare {directories} --parts MODULE:NAME"
-        ) from None
+    players = {run.name: run.player(simulations, own_parts) for run in found if games}
     console = tables_console(as_json)
     if plot is not None:
         buffer = io.BytesIO()

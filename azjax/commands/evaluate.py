@@ -1,7 +1,6 @@
 """`azjax evaluate`: the strength of a trained player."""
 
 import json
-import shlex
 from typing import Annotated
 
 import jax
@@ -21,7 +20,6 @@ from azjax.compilation_cache import enable_compilation_cache
 from azjax.players import (
     DEFAULT_SIMULATIONS,
     MAX_SIMULATIONS,
-    MissingPartsError,
     load_run,
 )
 
@@ -61,14 +59,7 @@ def evaluate_command(
     check_seed("--seed", seed)
     enable_compilation_cache()
     own_parts = read_parts(parts)
-    try:
-        trained = load_run(
-            run, None if game is None else all_games.make(game), own_parts
-        )
-    except MissingPartsError as error:
-        raise ValueError(
-            f"{error}: azjax evaluate {shlex.quote(run)} --parts MODULE:NAME"
-        ) from None
+    trained = load_run(run, None if game is None else all_games.make(game), own_parts)
     solved = read(trained.game, positions) if positions else shipped(trained.game)
     console = tables_console(as_json)
     with WorkProgress(console) as progress:

@@ -357,9 +357,10 @@ def _reading(directory: Directory) -> Iterator[None]:
     try:
         yield
     except FileNotFoundError:
+        is_missing = not is_remote(directory) and not directory.exists()
         raise ValueError(
-            f"no player in {directory}: training writes {CONFIG_FILE} and "
-            f"{WEIGHTS_FILE} there"
+            f"no player in {directory}{', which does not exist' * is_missing}: training "
+            f"writes {CONFIG_FILE} and {WEIGHTS_FILE} there"
         ) from None
     except MismatchError as error:
         raise ValueError(

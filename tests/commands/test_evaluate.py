@@ -74,8 +74,7 @@ def test_a_run_is_evaluated_with_its_custom_parts(
 
 
 def test_a_run_with_custom_parts_names_the_missing_option(own_run, capsys):
-    message = f": azjax evaluate '{own_run}' --parts MODULE:NAME"
-    assert_refused(capsys, message, "evaluate", own_run)
+    assert_refused(capsys, "--parts MODULE:NAME", "evaluate", own_run)
 
 
 def test_a_player_spec_is_loaded_with_parts(own_run):
