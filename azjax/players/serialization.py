@@ -358,9 +358,10 @@ def _reading(directory: Directory) -> Iterator[None]:
         yield
     except FileNotFoundError:
         is_missing = not is_remote(directory) and not directory.exists()
+        where = f"{directory}, which does not exist" if is_missing else str(directory)
         raise ValueError(
-            f"no player in {directory}{', which does not exist' * is_missing}: training "
-            f"writes {CONFIG_FILE} and {WEIGHTS_FILE} there"
+            f"no player in {where}: training writes {CONFIG_FILE} and {WEIGHTS_FILE} "
+            "there"
         ) from None
     except MismatchError as error:
         raise ValueError(
