@@ -272,7 +272,7 @@ def run_loop(
         checkpoints.wait()
         iteration = int(state.iteration)
         updates = functions.counters(state, progress.totals)["updates"]
-        lines = list(_closing(segment, iteration, updates, finished=finished))
+        lines = []
         if iteration > before:
             used, trained = clock.now().since(started), progress.seconds - trained
             lines.append(
@@ -280,6 +280,7 @@ def run_loop(
                 f"{duration(used.compiling)} of compilation, "
                 f"{duration(used.seconds - trained)} of preparation"
             )
+        lines += _closing(segment, iteration, updates, finished=finished)
         if lines:
             reporter.last_message("\n".join(lines))
     player = functions.player(state)
