@@ -9,6 +9,7 @@ from azjax.checks import is_int
 MAX_ID = 2**53 - 1  # the largest integer that JavaScript represents exactly
 MAX_SHOWN = 60  # characters of a wrong value
 MAX_TEXT = 60_000  # characters of a game
+MAX_SETUP = 120  # characters of a FEN, which the cache of positions keeps
 
 
 class MessageError(ValueError):
@@ -183,6 +184,7 @@ def _field(name: str, value: Any, max_actions: int, max_text: int) -> Any:
         case _:
             if not isinstance(value, str):
                 raise ValueError(f"{name} must be a string: {shown(value)}")
+            max_text = MAX_SETUP if name == "setup" else max_text
             if len(value) > max_text:
                 most = f"at most {max_text} characters"
                 raise ValueError(f"{name} must have {most}: {shown(value)}")

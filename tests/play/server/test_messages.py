@@ -89,6 +89,10 @@ def test_an_error_without_a_valid_id_has_none(text, error):
         (message("position"), "actions must be a list: 'None'"),
         (message("parse", actions=[]), "text must be a string: 'None'"),
         (message("parse", actions=[], text="e" * 61), "at most 60 characters"),
+        (
+            message("start", game="chess", player="random", setup=" " * 121),
+            "setup must have at most 120 characters",
+        ),
         (message("read"), "text must be a string: 'None'"),
         (message("read", text="e" * 60_001), "text must have at most 60000 char"),
         (message("review", actions=[]), "player must be a string: 'None'"),
