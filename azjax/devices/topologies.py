@@ -23,6 +23,11 @@ MAX_GPUS = 8  # of one node
 _SLICE = re.compile(r"\d{1,3}x\d{1,3}(x\d{1,3})?")
 # Autotuning measures kernels on the GPU, which is absent.
 _GPU_OPTIONS = {"xla_gpu_autotune_level": "0"}
+# Without them XLA takes loops out of CUDA graphs, which needs CUDA 12.3.
+_CUDA_VERSIONS = (
+    'driver_version: "13.0.0" kernel_mode_driver_version: "580.0.0" '
+    'runtime_version: "12.9.0" compile_time_toolkit_version: "12.9.0"'
+)
 # No exclusive lock on libtpu. The accelerator type has no effect on the topology.
 _LIBTPU = {"ALLOW_MULTIPLE_LIBTPU_LOAD": "1", **WITHOUT_TPU}
 
@@ -156,7 +161,8 @@ def target_config(chip: Chip) -> str:
         f"clock_rate_ghz: {gpu.clock} device_memory_size: {gpu.memory} "
         f"shared_memory_per_block_optin: {gpu.shared_block} "
         f"cuda_compute_capability {{ major: {major} minor: {minor} }} "
-        "registers_per_core_limit: 65536 registers_per_block_limit: 65536 } "
+        "registers_per_core_limit: 65536 registers_per_block_limit: 65536 "
+        f"{_CUDA_VERSIONS} }} "
         'platform_name: "CUDA" dnn_version_info { major: 9 minor: 10 } '
         f'device_description_str: "{gpu.kind}"'
     )
