@@ -15,15 +15,10 @@ from azjax.commands.common import note
 from azjax.commands.parsing import parse, split_game
 from azjax.commands.parts import read_parts
 from azjax.commands.train import parse_train_config
-from azjax.devices import parse_device
+from azjax.devices import estimates, parse_device
 from azjax.networks import Parts
 from azjax.training import TrainConfig, preset
-from azjax.training.forecast import (
-    LAUNCH_SECONDS,
-    UTILIZATION,
-    Forecast,
-    forecast,
-)
+from azjax.training.forecast import Forecast, forecast
 
 
 def plan_command(
@@ -74,8 +69,8 @@ def plan_with_settings(args: Sequence[str], prog: str) -> None:
         purpose=(
             f"Compile a run of {game} for --device, which may be absent (v5e:2x4, "
             "h100:8 and others; by default the available devices), and print memory, "
-            "work and speed; --json prints one JSON object. The settings are those of "
-            "`azjax train`: "
+            "work and an estimated speed; --json prints one JSON object. The settings "
+            "are those of `azjax train`: "
         ),
     )
     _plan(config, own, parts)
@@ -119,14 +114,12 @@ def _plan(config: TrainConfig, own: _Own, parts: Parts | None) -> None:
 
 
 def print_forecast(console: Console, result: Forecast) -> None:
-    """Prints memory, work, traffic and speed of a run, with the arithmetic."""
+    """Prints memory, work and speed of a run, with the arithmetic."""
     chip, count = result.chip, result.num_chips
     title = f"{result.config.game} on {result.device}, {count} device{'s'[: count > 1]}"
     if chip is not None and result.peak is not None:
-        title += (
-            f" of {_short(result.peak)}FLOP/s in {result.config.network.dtype}, "
-            f"{_short(chip.bandwidth)}B/s"
-        )
+        title += f" of {_short(result.peak)}FLOP/s in {result.config.network.dtype}"
+        title += f" at {_short(chip.clock)}Hz" if chip.clock else ""
     console.print(f"{title}\n", highlight=False, soft_wrap=True)
     names = ("arguments", "results", "temporaries", "code", "compiled in")
     columns = (Column(name, justify="right") for name in names)
@@ -136,25 +129,41 @@ def print_forecast(console: Console, result: Forecast) -> None:
         table.add_row(phase.name, *map(_short, sizes), f"{phase.seconds:.0f} s")
     console.print(table)
     console.print()
-    columns = (Column(name, justify="right") for name in ("runs", "bytes moved"))
+    numbers = result.config.self_play.num_simulations
+    longest = numbers.index(max(numbers))
+    counted = _counted(result)
+    columns = (
+        Column(name.replace("_", " "), justify="right") for name in ("runs", *counted)
+    )
     table = Table("per chunk of self-play", *columns, "between chips", box=None)
     for phase in result.phases:
         moved = ", ".join(f"{n} {name}" for name, n in phase.collectives.items())
-        runs = str(phase.runs or "-")
-        table.add_row(phase.name, runs, _short(phase.traffic), moved or "none")
+        found = phase.counts[longest]._asdict()
+        cells = (f"{(phase.runs or 1) * found[name]:,}" for name in counted)
+        table.add_row(phase.name, str(phase.runs or "-"), *cells, moved or "none")
     console.print(table)
     parts = (f"{name} {_short(size)}B" for name, size in result.state.items())
     needed, phase = result.needed
     usable = "" if result.usable is None else f" of {_short(result.usable)}B"
     seconds = sum(one.seconds for one in result.phases)
     memory = [
-        f"\ncompiled in {seconds:.0f} s in total",
+        "loops of a length that depends on data count once, except searches"
+        f"\n\ncompiled in {seconds:.0f} s in total",
         f"always on a chip: {', '.join(parts)}; of self-play's temporaries about "
         f"{_short(result.trees)}B are trees",
         f"peak per chip: {_short(needed)}B{usable}, with all code, in {phase}",
     ]
-    for line in (*memory, *_work(result), *_speed(result), *_launches(result)):
+    for line in (*memory, *_work(result), *_speed(result)):
         console.print(line, highlight=False, soft_wrap=True)
+
+
+def _counted(result: Forecast) -> tuple[str, ...]:
+    """Returns the fields of `Counts` that matter on the device."""
+    if result.chip is None:
+        return ("kernels",)
+    if result.chip.gpu is not None:
+        return "kernels", "predicates"
+    return "cycles", "gathers", "scatters", "custom_calls"
 
 
 def _work(result: Forecast) -> list[str]:
@@ -172,54 +181,38 @@ def _work(result: Forecast) -> list[str]:
         f"updates, one position: {work.replay_ratio:g} samples * "
         f"{_short(work.update)}FLOP = {_short(work.replay_ratio * work.update)}FLOP"
     )
-    lines.append(
-        f"memory traffic per position, loops of unknown length once: "
-        f"{_short(result.traffic)}B"
-    )
     return lines
 
 
 def _speed(result: Forecast) -> list[str]:
-    if result.chip is None or result.peak is None:
-        return ["\nthe peak speed of this device is unknown"]
-    work, count = result.work, result.num_chips
-    lines = [f"\nat {UTILIZATION:.0%} of the peak:"]
-    stages = zip(
-        result.config.self_play.num_simulations,
-        work.evaluations,
-        result.speeds,
-        strict=True,
-    )
-    for simulations, number, speed in dict.fromkeys(stages):
+    """Returns the lines about the estimated speed."""
+    chip, positions = result.chip, result.config.chunk_positions
+    if chip is None or not result.speeds:
+        unknown = "clock" if chip is not None else "peak speed"
+        return [f"\nno estimate of the speed: this device's {unknown} is unknown"]
+    is_gpu = chip.gpu is not None
+    bound = "at most " if is_gpu else ""
+    lines = [f"\nestimated seconds of a chunk of {positions:,} positions:"]
+    for stage, speed in enumerate(result.speeds):
+        parts = result.seconds(stage) or {}
+        simulations = result.config.self_play.num_simulations[stage]
+        total = " + ".join(f"{name} {one:.3g}" for name, one in parts.items())
         lines.append(
-            f"  {simulations} simulations: {number:g} evaluations * "
-            f"{_short(work.forward_flops)}FLOP + updates = "
-            f"{_short(work.flops(number))}FLOP; {UTILIZATION:g} * {count} * "
-            f"{_short(result.peak)}FLOP/s / {_short(work.flops(number))}FLOP = "
-            f"{speed:,.0f} positions/s"
+            f"  {simulations} simulations: {total}; {bound}{speed:,.0f} positions/s"
         )
     mean = len(result.speeds) / sum(1 / speed for speed in result.speeds)
-    lines.append(f"  mean of the run: {mean:,.0f} positions/s")
-    total = count * result.chip.bandwidth
-    lines.append(
-        f"memory bandwidth allows {count} * {_short(result.chip.bandwidth)}B/s / "
-        f"{_short(result.traffic)}B = {total / result.traffic:,.0f} positions/s"
-    )
-    return lines
-
-
-def _launches(result: Forecast) -> list[str]:
-    launches = result.phases[0].launches
-    if result.chip is None or result.chip.gpu is None or launches is None:
-        return []
-    portions = " + ".join(map(str, launches.portion))
-    speed = result.config.chunk_positions / result.launch_seconds
+    lines = [
+        *dict.fromkeys(lines),
+        f"  mean of the run: {bound}{mean:,.0f} positions/s",
+    ]
+    if not is_gpu:
+        return [*lines, "cycles / clock; gathers, scatters and others have no estimate"]
+    fitted = (estimates.KERNEL, estimates.PREDICATE, estimates.SIMULATION)
+    kernel, predicate, simulation = (f"{1e6 * one:g} us a" for one in fitted)
     return [
-        f"\nkernels of a simulation: network {launches.network}, descent "
-        f"{launches.descent} + {launches.level} a level, backup {launches.backup} + "
-        f"{portions} a portion, bookkeeping {launches.bookkeeping}; at "
-        f"{1e6 * LAUNCH_SECONDS:g} us each, one level and one portion, launching "
-        f"allows {speed:,.0f} positions/s",
+        *lines,
+        f"{kernel} kernel, {predicate} predicate and {simulation} simulation, fitted "
+        "to four searches on an H200",
     ]
 
 

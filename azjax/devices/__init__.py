@@ -1,6 +1,7 @@
 """Accelerators: their speed and memory, and compilation for absent ones."""
 
 from azjax.devices.chips import CHIPS, Chip, chip_of
+from azjax.devices.estimates import Counts, counts
 from azjax.devices.hlo import Instruction, Program, read_program
 from azjax.devices.products import Product, products, products_of
 from azjax.devices.spreading import AXIS, DIVIDED, REPLICATED, mesh_of, spread
@@ -12,10 +13,10 @@ from azjax.devices.target import (
 )
 from azjax.devices.topologies import (
     compile_for,
+    compile_program,
     parse_device,
     topology_mesh,
 )
-from azjax.devices.traffic import traffic
 
 __all__ = [
     "AXIS",
@@ -23,11 +24,14 @@ __all__ = [
     "DIVIDED",
     "REPLICATED",
     "Chip",
+    "Counts",
     "Instruction",
     "Product",
     "Program",
     "chip_of",
     "compile_for",
+    "compile_program",
+    "counts",
     "jit_network",
     "mesh_of",
     "network_compiler_options",
@@ -39,5 +43,4 @@ __all__ = [
     "target_platform",
     "topology_mesh",
     "tracing_for",
-    "traffic",
 ]

@@ -7,6 +7,12 @@ v6e). A JAX device of a v3 is one of the chip's two cores and has half of its fi
 The memory is that available to a program in libtpu 0.0.42 ("available HBM" in its
 message about a program that is too large).
 
+Their clocks: v3 and v4 from "TPU v4: An Optically Reconfigurable Supercomputer" (Jouppi
+et al. 2023), v5e from part 2 of "How To Scale Your Model", v5p from its documented peak
+speed and 8 matrix units of 128x128 multiply-adds (the same division agrees with the
+other three). The clock of v6e is not published, and its page has named both 2 and 4
+matrix units.
+
 NVIDIA: data sheets of the SXM cards (H100, H200, A100 80 GB) and of L4 and T4, without
 sparsity; compute capability, memory and limits as XLA lists them for these cards
 (`xla/backends/gpu/target_config/specs`), for L4 and T4 from the CUDA programming guide
@@ -64,6 +70,7 @@ class Chip:
         float32: peak speed of float32 matrix products (FLOP/s).
         bandwidth: bandwidth of its memory (bytes/s).
         memory: available to a program (bytes); all of a GPU's memory.
+        clock: cycles per second of a TPU's cores; None if not published, and for a GPU.
         gpu: properties for the compiler; None for a TPU.
     """
 
@@ -73,6 +80,7 @@ class Chip:
     float32: float
     bandwidth: float
     memory: int
+    clock: float | None = None
     gpu: Gpu | None = None
 
     def peak(self, dtype: Literal["float32", "bfloat16"]) -> float:
@@ -99,9 +107,14 @@ class Chip:
 
 
 def _tpu(
-    name: str, *kinds: str, peak: float, bandwidth: float, memory_gib: float
+    name: str,
+    *kinds: str,
+    peak: float,
+    bandwidth: float,
+    memory_gib: float,
+    clock: float | None,
 ) -> Chip:
-    return Chip(name, kinds, peak, peak, bandwidth, int(memory_gib * GIB))
+    return Chip(name, kinds, peak, peak, bandwidth, int(memory_gib * GIB), clock)
 
 
 def _nvidia(
@@ -113,7 +126,7 @@ def _nvidia(
     bandwidth: float,
 ) -> Chip:
     kinds = (gpu.kind, *kinds)
-    return Chip(name, kinds, bfloat16, float32, bandwidth, gpu.memory, gpu)
+    return Chip(name, kinds, bfloat16, float32, bandwidth, gpu.memory, gpu=gpu)
 
 
 _H100 = Gpu(
@@ -169,24 +182,40 @@ _T4 = Gpu(
 )
 
 _TPUS = (
-    _tpu("v3", "TPU v3", peak=61.5e12, bandwidth=450e9, memory_gib=15.48),
-    _tpu("v4", "TPU v4", peak=275e12, bandwidth=1200e9, memory_gib=30.75),
     _tpu(
-        "v5e",
-        "TPU v5 lite",
-        "TPU v5e",
+        *("v3", "TPU v3"),
+        peak=61.5e12,
+        bandwidth=450e9,
+        memory_gib=15.48,
+        clock=940e6,
+    ),
+    _tpu(
+        *("v4", "TPU v4"),
+        peak=275e12,
+        bandwidth=1200e9,
+        memory_gib=30.75,
+        clock=1.05e9,
+    ),
+    _tpu(
+        *("v5e", "TPU v5 lite", "TPU v5e"),
         peak=197e12,
         bandwidth=819e9,
         memory_gib=15.75,
+        clock=1.5e9,
     ),
-    _tpu("v5p", "TPU v5", "TPU v5p", peak=459e12, bandwidth=2765e9, memory_gib=95.74),
     _tpu(
-        "v6e",
-        "TPU v6 lite",
-        "TPU v6e",
+        *("v5p", "TPU v5", "TPU v5p"),
+        peak=459e12,
+        bandwidth=2765e9,
+        memory_gib=95.74,
+        clock=1.75e9,
+    ),
+    _tpu(
+        *("v6e", "TPU v6 lite", "TPU v6e"),
         peak=918e12,
         bandwidth=1638e9,
         memory_gib=31.25,
+        clock=None,
     ),
 )
 _GPUS = (

@@ -5,6 +5,7 @@ import dataclasses
 import functools
 import re
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import NamedTuple
 
 COLLECTIVES = (
@@ -40,6 +41,9 @@ _CALLED = re.compile(
     r"false_computation)=(\{[^}]*\}|%[\w.-]+)"
 )
 _TRIPS = re.compile(r'"known_trip_count":\{"n":"(\d+)"\}')
+_CYCLES = re.compile(r'"estimated_cycles":"(\d{1,12})"')  # longer numbers mean unknown
+_THUNK = re.compile(r"^( *)(\d+): (k\w+)", re.MULTILINE)
+_THUNK_NAME = re.compile(r'profile_annotation: "([^"]+)"\s+thunk_id: (\d+)')
 _WHOLE = re.compile(r"\(\d+\)")
 _FRAME = re.compile(r"stack_frame_id=(\d+)")
 _TABLE = re.compile(r"(\d+) (?:\"(.*)\"|\{(.*)\})$")
@@ -57,6 +61,7 @@ class Instruction(NamedTuple):
     called: called computations, by attribute.
     value: value of an integer constant; None for others.
     trips: known trip count of a loop; None for others.
+    cycles: the TPU compiler's estimate; None if it has none.
     functions: Python functions that created it, the innermost first.
     """
 
@@ -69,6 +74,7 @@ class Instruction(NamedTuple):
     called: dict[str, tuple[str, ...]]
     value: int | None
     trips: int | None
+    cycles: int | None
     functions: tuple[str, ...]
 
     @property
@@ -94,10 +100,12 @@ class Program:
 
     computations: instructions of each computation, by name.
     entry: name of the entry computation.
+    captured: names of instructions in CUDA graphs, if that was read.
     """
 
     computations: dict[str, dict[str, Instruction]]
     entry: str
+    captured: frozenset[str] = frozenset()
 
     @functools.cached_property
     def instructions(self) -> dict[str, Instruction]:
@@ -111,7 +119,10 @@ class Program:
     def executed(
         self, lengths: Mapping[str, int] | None = None
     ) -> Iterator[tuple[Instruction, int]]:
-        """Yields the executed kernels, each with its number of executions.
+        """Yields the executed instructions, each with its number of executions.
+
+        A loop tests its condition once per iteration; of a conditional all branches
+        are executed.
 
         Args:
             lengths: trip counts of loops of data-dependent length, by name; 1 by
@@ -120,11 +131,13 @@ class Program:
         yield from self._executed(self.entry, 1, lengths or {})
 
     def _executed(self, computation: str, times: int, lengths: Mapping[str, int]):
-        for kernel in self.kernels(computation):
-            yield kernel, times
-        for loop in self.loops(computation):
-            trips = self.trips(loop) or lengths.get(loop.name, 1)
-            yield from self._executed(loop.body, times * trips, lengths)
+        for one in self._run_by(computation):
+            yield one, times
+            if one.opcode == "while":
+                trips = self.trips(one)
+                trips = lengths.get(one.name, 1) if trips is None else trips
+                for name in (*one.called["condition"], one.body):
+                    yield from self._executed(name, times * trips, lengths)
 
     def kernels(self, computation: str) -> Iterator[Instruction]:
         """Yields the kernels of a computation, without those of its loops."""
@@ -141,6 +154,14 @@ class Program:
                 for names in one.called.values():
                     for name in names:
                         yield from self._run_by(name)
+
+    def opcodes(self, instruction: Instruction) -> collections.Counter[str]:
+        """Counts the operations of an instruction with those that it fuses."""
+        counts = collections.Counter([instruction.opcode])
+        for name in instruction.called.get("calls", ()):
+            for inner in self.computations[name].values():
+                counts += self.opcodes(inner)
+        return counts
 
     def trips(self, loop: Instruction) -> int | None:
         """Returns the trip count of a loop; None if it depends on the data."""
@@ -179,6 +200,33 @@ def read_program(text: str) -> Program:
     return Program(computations, entry)
 
 
+def read_captured(folder: Path) -> frozenset[str]:
+    """Returns the names of the instructions that run in CUDA graphs.
+
+    Args:
+        folder: where XLA dumped one program for a GPU (`xla_dump_to`).
+
+    Raises:
+        RuntimeError: XLA did not dump the program's thunks.
+    """
+    names: dict[int, str] = {}
+    for path in folder.glob("*.thunk_metadata.txt"):
+        for name, number in _THUNK_NAME.findall(path.read_text()):
+            names[int(number)] = name
+    if not names:
+        raise RuntimeError(f"XLA wrote no thunks to {folder}")
+    captured, graphs = set(), []  # the indentation of the graphs around a line
+    for path in folder.glob("*.thunk_sequence_after_thunk_passes.txt"):
+        for indent, number, kind in _THUNK.findall(path.read_text()):
+            while graphs and len(indent) <= graphs[-1]:
+                graphs.pop()
+            if kind == "kCommandBuffer":
+                graphs.append(len(indent))
+            elif graphs:
+                captured.add(names.get(int(number), ""))
+    return frozenset(captured)
+
+
 def _instruction(
     name: str, text: str, is_root: bool, functions: dict[int, tuple[str, ...]]
 ) -> Instruction:
@@ -190,6 +238,7 @@ def _instruction(
         for match in _CALLED.finditer(attributes)
     }
     trips, frame = _TRIPS.search(attributes), _FRAME.search(attributes)
+    cycles = _CYCLES.search(attributes)
     is_parameter = opcode == "parameter"
     return Instruction(
         name=name,
@@ -201,6 +250,7 @@ def _instruction(
         called=called,
         value=int(operands[1:-1]) if _WHOLE.fullmatch(operands) else None,
         trips=int(trips[1]) if trips else None,
+        cycles=int(cycles[1]) if cycles else None,
         functions=functions.get(int(frame[1]), ()) if frame else (),
     )
 

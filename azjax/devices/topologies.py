@@ -4,16 +4,20 @@ XLA's compilers need no device: libtpu contains that of TPUs, JAX's CUDA plugin 
 NVIDIA GPUs.
 """
 
+import dataclasses
 import math
 import os
 import re
+import tempfile
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import jax
 from jax.experimental import topologies
 
 from azjax.devices.chips import CHIPS, Chip
+from azjax.devices.hlo import Program, read_captured, read_program
 from azjax.devices.spreading import mesh_of
 from azjax.devices.target import tracing_for
 from azjax.program import WITHOUT_TPU
@@ -82,23 +86,45 @@ def topology_mesh(name: str) -> jax.sharding.Mesh:
 
 
 def compile_for(
-    mesh: jax.sharding.Mesh, function: Callable[..., Any], *arguments: Any
+    mesh: jax.sharding.Mesh,
+    function: Callable[..., Any],
+    *arguments: Any,
+    options: dict[str, str] | None = None,
 ) -> jax.stages.Compiled:
     """Compiles a jitted function for the devices of a mesh.
 
     Args:
         mesh: mesh of available devices, or of `topology_mesh`.
-        function: function to compile, returned by `jax.jit`.
+        function: function to compile, returned by `jax.jit` or `jit_network`.
         *arguments: `jax.ShapeDtypeStruct`s with shardings over the mesh.
+        options: compiler options, besides those of the function.
     """
     device = mesh.devices.flat[0]
     with tracing_for(device.platform):
         traced = function.trace(*arguments)  # pyright: ignore[reportFunctionMemberAccess]
     if device in jax.devices():
-        return traced.lower().compile()
-    is_gpu = device.platform == "gpu"
-    lowered = traced.lower(lowering_platforms=("cuda" if is_gpu else "tpu",))
-    return lowered.compile(compiler_options=_GPU_OPTIONS if is_gpu else None)
+        return traced.lower().compile(compiler_options=options)
+    if device.platform == "gpu":
+        options = _GPU_OPTIONS | (options or {})
+        return traced.lower(lowering_platforms=("cuda",)).compile(options)
+    return traced.lower(lowering_platforms=("tpu",)).compile(options)
+
+
+def compile_program(
+    mesh: jax.sharding.Mesh, function: Callable[..., Any], *arguments: Any
+) -> tuple[jax.stages.Compiled, Program]:
+    """Compiles a jitted function, as `compile_for` does, and reads its program; for a
+    GPU also what XLA captures in CUDA graphs."""
+    if mesh.devices.flat[0].platform != "gpu":
+        compiled = compile_for(mesh, function, *arguments)
+        return compiled, read_program(compiled.as_text() or "")
+    # XLA forms the graphs after the program that `as_text` returns.
+    with tempfile.TemporaryDirectory() as folder:
+        options = {"xla_dump_to": folder}
+        compiled = compile_for(mesh, function, *arguments, options=options)
+        captured = read_captured(Path(folder))
+    program = read_program(compiled.as_text() or "")
+    return compiled, dataclasses.replace(program, captured=captured)
 
 
 def _tpu_devices(name: str, chip: Chip, shape: str) -> Sequence[Any]:

@@ -1,4 +1,4 @@
-"""Whether a run fits into a device, and its maximum speed there, without executing
+"""Whether a run fits into a device, and its estimated speed there, without executing
 it."""
 
 import dataclasses
@@ -13,6 +13,7 @@ from azjax.devices import (
     Chip,
     Product,
     chip_of,
+    estimates,
     products,
     products_of,
     topology_mesh,
@@ -37,9 +38,6 @@ from azjax.training.phases import (
     phases,
 )
 from azjax.training.territory import training_network
-
-UTILIZATION = 0.4  # of the peak, typical of good programs with large batches
-LAUNCH_SECONDS = 4e-6  # launch time of a GPU kernel; 3 to 5 microseconds are usual
 
 
 class Work(NamedTuple):
@@ -150,36 +148,41 @@ class Forecast:
         return sum(self.state.values()) + code + most.beside_state, most.name
 
     @property
-    def traffic(self) -> float:
-        """Bytes that all chips read and write in main memory per position."""
-        chunk_bytes = sum(phase.runs * phase.traffic for phase in self.phases)
-        return self.num_chips * chunk_bytes / self.config.chunk_positions
-
-    @property
     def peak(self) -> float | None:
         """Peak speed of a chip for the network's dtype (FLOP/s); None if unknown."""
         return self.chip and self.chip.peak(self.config.network.dtype)
 
-    @property
-    def speeds(self) -> tuple[float, ...]:
-        """Positions per second at `UTILIZATION` of the peak of all chips in each stage
-        of the run; empty if the peak is unknown."""
-        if self.peak is None:
-            return ()
-        speed = UTILIZATION * self.peak * self.num_chips
-        return tuple(
-            speed / self.work.flops(number) for number in self.work.evaluations
-        )
+    def seconds(self, stage: int) -> dict[str, float] | None:
+        """Estimates the time of an iteration in a stage of the run by its parts
+        (seconds); None if the chip is unknown, or its clock.
+
+        Every part leaves something out (see `azjax.devices.estimates`), and a product
+        runs at the peak, so that a run is seldom faster.
+        """
+        if self.chip is None or self.peak is None:
+            return None
+        parts = {}
+        for phase in self.phases:
+            if phase.runs:
+                seconds = phase.counts[stage].seconds(self.chip)
+                if seconds is None:
+                    return None
+                parts[phase.name.partition(",")[0]] = phase.runs * seconds
+        if self.chip.gpu is not None:
+            self_play = self.config.self_play
+            simulations = self_play.moves_per_chunk * self_play.num_simulations[stage]
+            flops = self.work.flops(self.work.evaluations[stage])
+            chunk_flops = self.config.chunk_positions * flops / self.num_chips
+            parts["other work of simulations"] = simulations * estimates.SIMULATION
+            parts["products at the peak"] = chunk_flops / self.peak
+        return parts
 
     @property
-    def launch_seconds(self) -> float:
-        """Minimum launch time of self-play's kernels in a chunk on a GPU (seconds),
-        with one level of descent per simulation; 0 if nothing is searched."""
-        launches, self_play = self.phases[0].launches, self.config.self_play
-        if launches is None:
-            return 0.0
-        steps = self_play.moves_per_chunk * self_play.longest_search
-        return steps * launches.total * LAUNCH_SECONDS
+    def speeds(self) -> tuple[float, ...]:
+        """Estimated positions per second in each stage of the run; empty if unknown."""
+        stages = range(len(self.config.self_play.num_simulations))
+        found = [seconds for stage in stages if (seconds := self.seconds(stage))]
+        return tuple(self.config.chunk_positions / sum(one.values()) for one in found)
 
     def check(self) -> None:
         """Checks that the run fits.
@@ -203,7 +206,7 @@ class Forecast:
             "chips": self.num_chips,
             "dtype": self.config.network.dtype,
             "peak_flops": self.peak,
-            "bandwidth": self.chip and self.chip.bandwidth,
+            "clock": self.chip and self.chip.clock,
             "usable_bytes": self.usable,
             "needed_bytes": needed,
             "needed_in": phase,
@@ -211,8 +214,7 @@ class Forecast:
             "state_bytes": self.state,
             "tree_bytes": self.trees,
             "phases": [
-                phase._asdict()
-                | {"launches": phase.launches and phase.launches._asdict()}
+                phase._asdict() | {"counts": [one._asdict() for one in phase.counts]}
                 for phase in self.phases
             ],
             "simulations": self.config.self_play.num_simulations,
@@ -223,7 +225,6 @@ class Forecast:
             "position_flops": [
                 self.work.flops(number) for number in self.work.evaluations
             ],
-            "position_bytes": self.traffic,
             "positions_per_second": self.speeds,
         }
 
@@ -277,7 +278,8 @@ def forecast(
         for phase in phases(config, game, network, algorithm, state=state):
             enter(phase.name)
             try:
-                compiled.append(compile_phase(phase, mesh))
+                simulations = config.self_play.num_simulations
+                compiled.append(compile_phase(phase, mesh, simulations))
             except jax.errors.JaxRuntimeError as error:
                 if "RESOURCE_EXHAUSTED" not in str(error):
                     raise

@@ -1,16 +1,14 @@
-"""The compiled phases of an iteration: memory, traffic, collectives and kernels."""
+"""The compiled phases of an iteration: memory, collectives and what they execute."""
 
-import math
 import time
-from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
 from azjax.arena import GRADED_AT_ONCE
-from azjax.devices import Instruction, Program, compile_for, read_program, traffic
+from azjax.devices import Counts, Instruction, Program, compile_program, counts
 from azjax.games import Game
 from azjax.games.core import initial_states
 from azjax.networks import Network
@@ -22,9 +20,6 @@ from azjax.training.config import TrainConfig
 from azjax.training.lanes import abstract_array
 from azjax.training.self_play import Trajectory
 
-# Functions of `azjax.networks` and `azjax.search`, and the group of their kernels.
-_GROUPS = {"predict": "network", "_select_path": "descent", "back_up": "backup"}
-
 
 class Phase(NamedTuple):
     """A jitted function of an iteration with abstract arguments.
@@ -34,7 +29,6 @@ class Phase(NamedTuple):
     arguments: `jax.ShapeDtypeStruct`s with shardings.
     of_state: the arguments that belong to the `TrainState`.
     runs: calls per iteration; 0 for an evaluation.
-    steps: maximum steps of a search whose length is an argument.
     """
 
     name: str
@@ -42,38 +36,6 @@ class Phase(NamedTuple):
     arguments: tuple[Any, ...]
     of_state: Any
     runs: int
-    steps: int = 1
-
-
-class Launches(NamedTuple):
-    """Kernels of one simulation of self-play, by purpose.
-
-    network: evaluation of the leaves.
-    descent: outside the loop over the levels of the trees.
-    level: one level of the descent.
-    backup: outside the loops of the backup.
-    portion: one portion of each loop of the backup.
-    bookkeeping: all others.
-    """
-
-    network: int
-    descent: int
-    level: int
-    backup: int
-    portion: tuple[int, ...]
-    bookkeeping: int
-
-    @property
-    def total(self) -> int:
-        """Launches of a simulation with one level and one portion."""
-        return (
-            self.network
-            + self.descent
-            + self.level
-            + self.backup
-            + sum(self.portion)
-            + self.bookkeeping
-        )
 
 
 class CompiledPhase(NamedTuple):
@@ -87,10 +49,9 @@ class CompiledPhase(NamedTuple):
     outputs: bytes of results that do not alias an argument.
     temporaries: bytes.
     code: bytes.
-    traffic: bytes that one call reads and writes in main memory, with the longest
-        search; other loops of data-dependent length count once.
     collectives: number of collective operations by name.
-    launches: of a simulation; None if nothing is searched.
+    counts: of one call in each stage of the run, with its simulations; other loops of
+        data-dependent length count once.
     """
 
     name: str
@@ -101,9 +62,8 @@ class CompiledPhase(NamedTuple):
     outputs: int
     temporaries: int
     code: int
-    traffic: int
     collectives: dict[str, int]
-    launches: Launches | None
+    counts: tuple[Counts, ...]
 
     @property
     def beside_state(self) -> int:
@@ -145,7 +105,6 @@ def phases(
         played,
         (averaged, state.games),
         1,
-        steps=simulations,
     )
     trajectory = laned(jax.eval_shape(algorithm.self_play, *played)[1])
     inserted = (number, state.replay, *_parts(config, trajectory))
@@ -192,18 +151,21 @@ def _parts(config: TrainConfig, trajectory: Trajectory) -> list[Trajectory]:
     return [trajectory, jax.tree.map(with_stored_slots, trajectory)]
 
 
-def compile_phase(phase: Phase, mesh: jax.sharding.Mesh) -> CompiledPhase:
-    """Compiles a phase for the devices of a mesh and reads the compiler's report."""
+def compile_phase(
+    phase: Phase, mesh: jax.sharding.Mesh, simulations: Sequence[int]
+) -> CompiledPhase:
+    """Compiles a phase for the devices of a mesh and reads the compiler's report.
+
+    Args:
+        phase: to compile.
+        mesh: the devices.
+        simulations: of a search whose length is an argument, in each stage of the run.
+    """
     started = time.monotonic()
-    compiled = compile_for(mesh, phase.function, *phase.arguments)
+    compiled, program = compile_program(mesh, phase.function, *phase.arguments)
     seconds = time.monotonic() - started
-    program = read_program(compiled.as_text() or "")
     memory: Any = compiled.memory_analysis()
-    lengths = {
-        loop.name: phase.steps
-        for loop in _searches(program, program.entry)
-        if program.trips(loop) is None
-    }
+    searches = list(_searches(program, program.entry))
     return CompiledPhase(
         name=phase.name,
         runs=phase.runs,
@@ -213,9 +175,11 @@ def compile_phase(phase: Phase, mesh: jax.sharding.Mesh) -> CompiledPhase:
         outputs=memory.output_size_in_bytes - memory.alias_size_in_bytes,
         temporaries=memory.temp_size_in_bytes,
         code=memory.generated_code_size_in_bytes,
-        traffic=traffic(program, lengths),
         collectives=program.collectives(),
-        launches=_launches(program),
+        counts=tuple(
+            counts(program, {loop.name: number for loop in searches})
+            for number in simulations
+        ),
     )
 
 
@@ -229,41 +193,15 @@ def chip_bytes(tree: Any) -> int:
     )
 
 
-def _launches(program: Program) -> Launches | None:
-    """Counts the kernels of a search step; None without a search. Of several loops that
-    evaluate leaves it takes the longest, or the one of variable length."""
-    searches = list(_searches(program, program.entry))
-    if not searches:
-        return None
-    body = max(searches, key=lambda loop: program.trips(loop) or math.inf).body
-    groups = Counter(map(_group, program.kernels(body)))
-    loops = [
-        (_group(loop), sum(1 for _ in program.kernels(loop.body)))
-        for loop in program.loops(body)
-    ]
-    return Launches(
-        network=groups["network"],
-        descent=groups["descent"],
-        level=sum(number for group, number in loops if group == "descent"),
-        backup=groups["backup"],
-        portion=tuple(number for group, number in loops if group == "backup"),
-        bookkeeping=groups["bookkeeping"],
-    )
-
-
 def _searches(program: Program, computation: str) -> Iterator[Instruction]:
     """Yields the innermost loops that run the network."""
     for loop in program.loops(computation):
         inner = list(_searches(program, loop.body))
         yield from inner
-        if not inner and "network" in map(_group, program.kernels(loop.body)):
+        if not inner and any(map(_is_of_network, program.kernels(loop.body))):
             yield loop
 
 
-def _group(instruction: Instruction) -> str:
-    """Returns the purpose of an instruction, by the functions that created it."""
-    for name in instruction.functions:
-        for function in name.split("."):
-            if function in _GROUPS:
-                return _GROUPS[function]
-    return "bookkeeping"
+def _is_of_network(instruction: Instruction) -> bool:
+    """Returns whether `azjax.networks.predict` created an instruction."""
+    return any("predict" in name.split(".") for name in instruction.functions)

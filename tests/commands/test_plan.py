@@ -9,10 +9,10 @@ from rich.console import Console
 
 from azjax import cli
 from azjax.commands import plan as module
-from azjax.devices import CHIPS, target_platform
+from azjax.devices import CHIPS, Counts, target_platform
 from azjax.training import forecast as forecast_module
 from azjax.training import preset
-from azjax.training.phases import CompiledPhase, Launches
+from azjax.training.phases import CompiledPhase
 
 TINY_TEXT = """
     --network.trunk.width 16 --network.trunk.num-blocks 1
@@ -28,11 +28,11 @@ TINY = TINY_TEXT.split()
 PHASES = ("self-play, 2 simulations", "insertion", "index", "gradient", "update")
 
 
-def compiled(phase, mesh):
+def compiled(phase, mesh, simulations):
     """Returns a compiler's report on a phase that is not compiled."""
-    launches = Launches(5, 4, 3, 2, (1,), 6) if "self-play" in phase.name else None
-    sizes = (900, 400, 700, 800, 60, 5_000)
-    return CompiledPhase(phase.name, phase.runs, 1.0, *sizes, {}, launches)
+    sizes = (900, 400, 700, 800, 60)
+    counts = (Counts(1200, 34, 1_500_000, 56, 78, 9),) * len(simulations)
+    return CompiledPhase(phase.name, phase.runs, 1.0, *sizes, {}, counts)
 
 
 @pytest.fixture(scope="module")
@@ -56,18 +56,27 @@ def test_a_run_is_planned_for_this_machines_device(planned, capsys):
     assert "tic_tac_toe on cpu, 1 device" in out
     for phase in PHASES:
         assert out.count(phase) >= 2
-    assert "the peak speed of this device is unknown" in out
-    assert "kernels" not in out
+    assert "this device's peak speed is unknown" in out
+    assert "predicates" not in out
 
 
-def test_the_arithmetic_of_the_speed_is_shown(planned, capsys):
+def test_the_arithmetic_of_a_gpus_speed_is_shown(planned, capsys):
     out = printed(planned, capsys, chip=CHIPS["h100"], num_chips=8)
-    flops, update = planned.work.forward_flops, planned.work.update
-    position = 3 * flops + planned.work.replay_ratio * update
-    speed = 0.4 * 8 * CHIPS["h100"].float32 / position
-    assert "0.4 * 8 * 495 TFLOP/s" in out
-    assert f"= {speed:,.0f} positions/s" in out
-    assert "kernels of a simulation: network" in out
+    (speed,) = dataclasses.replace(planned, chip=CHIPS["h100"], num_chips=8).speeds
+    assert "predicates" in out
+    assert f"at most {speed:,.0f} positions/s" in out
+    assert "22.9 us a predicate" in out
+
+
+def test_the_arithmetic_of_a_tpus_speed_is_shown(planned, capsys):
+    out = printed(planned, capsys, chip=CHIPS["v5e"])
+    assert "scatters  custom calls" in out
+    # 1.5 million cycles are a millisecond.
+    seconds = f"gradient {planned.config.updates_per_iteration / 1e3:.3g}"
+    assert f"self-play 0.001 + insertion 0.001 + index 0.001 + {seconds}" in out
+    assert "gathers, scatters and others have no estimate" in out
+    out = printed(planned, capsys, chip=CHIPS["v6e"])
+    assert "this device's clock is unknown" in out
 
 
 def test_a_plan_is_one_json_object(planned, capsys, monkeypatch):
@@ -154,7 +163,7 @@ def test_a_run_is_traced_for_the_platform_of_the_device(monkeypatch):
 
 
 def test_a_program_that_the_compiler_finds_too_large_is_refused(capsys, monkeypatch):
-    def compile_phase(phase, mesh):
+    def compile_phase(phase, *_):
         raise jax.errors.JaxRuntimeError("RESOURCE_EXHAUSTED: Ran out of memory on HBM")
 
     monkeypatch.setattr(forecast_module, "compile_phase", compile_phase)

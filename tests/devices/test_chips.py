@@ -14,6 +14,7 @@ def test_a_chip_is_found_by_the_kind_that_jax_gives_it():
         assert 1e12 < chip.float32 <= chip.bfloat16 < 1e16
         assert 1e11 < chip.bandwidth < 1e13
         assert 10 * 2**30 < chip.memory < 200 * 2**30
+        assert chip.clock is None or 5e8 < chip.clock < 3e9
         assert chip.peak("bfloat16") == chip.bfloat16
     assert chip_of(jax.devices("cpu")[0]) is None
     assert chip_of(types.SimpleNamespace(device_kind="NVIDIA H100 PCIe")) is None

@@ -1,18 +1,19 @@
 """Parsing of compiled programs.
 
 `tpu_loop.hlo` has the form that the TPU compiler writes: a loop of 3 steps, a number
-only in the condition, around a loop whose number of steps depends on data, and arrays
-in on-chip memory, S(1).
+only in the condition, around a loop whose number of steps depends on data, and cycles
+that the compiler estimates for some kernels.
 """
 
+import dataclasses
 import pathlib
 
 import jax
 import jax.numpy as jnp
 import pytest
 
-from azjax.devices import read_program, traffic
-from azjax.devices.traffic import kernel_bytes
+from azjax.devices import CHIPS, Counts, counts, read_program
+from azjax.devices.hlo import read_captured
 
 
 @pytest.fixture(scope="module")
@@ -30,29 +31,66 @@ def test_kernels_loops_collectives_and_functions_are_read(program):
     outer, inner = program.instructions["loop.1"], program.instructions["loop.2"]
     assert program.trips(outer) == 3
     assert program.trips(inner) is None
-    times = {kernel.name: number for kernel, number in program.executed()}
-    assert times == {"found.1": 3, "put.1": 3, "copy-start.1": 3, "sum.1": 3}
+    times = {one.name: number for one, number in program.executed() if one.is_kernel}
+    assert times == {
+        **{"less.1": 3, "found.1": 3, "put.1": 3, "copy-start.1": 3},
+        **{"any.1": 3, "sum.1": 3},
+    }
     assert program.collectives() == {"all-reduce": 1}
     functions = program.instructions["put.1"].functions
     assert functions == ("inner.<locals>.step", "outer")
     assert program.instructions["found.1"].functions == ()
 
 
-def test_the_traffic_of_a_program_is_that_of_its_kernels_in_each_step(program):
-    sizes = {
-        # 4 of the 100 numbers are read, by 4 indices; the result stays on the chip.
-        "found.1": 4 * 4 + 4 * 4,
-        # The indices are read and 4 of the 100 numbers are written in place.
-        "put.1": 4 * 4 + 4 * 4,
-        "copy-start.1": 4 * 4,
-        # 100 numbers and a counter are read and written.
-        "sum.1": 2 * (4 + 400),
-    }
-    for kernel, size in sizes.items():
-        assert kernel_bytes(program, program.instructions[kernel]) == size
-    assert traffic(program) == 3 * (32 + 32 + 16 + 808)
+def test_what_a_program_executes_is_counted_in_each_step(program):
+    assert counts(program) == Counts(
+        kernels=3 * 6,
+        predicates=3,
+        cycles=3 * (100 + 7),
+        gathers=3 * 2,
+        scatters=3,
+        custom_calls=0,
+    )
     # The length of a loop that is missing in the program can be given.
-    assert traffic(program, {"loop.2": 5}) == 3 * (32 + 32 + 16 + 5 * 808)
+    found = counts(program, {"loop.2": 5})
+    assert found.predicates == 3 * 5
+    assert found.cycles == 3 * (100 + 5 * 7)
+    captured = dataclasses.replace(program, captured=frozenset({"loop.2"}))
+    assert counts(captured).predicates == 0
+
+
+def test_the_time_is_that_of_a_tpus_cycles_or_of_launches_and_waits():
+    found = Counts(1000, 10, 1_500_000, 5, 5, 5)
+    assert found.seconds(CHIPS["v5e"]) == 1e-3
+    assert found.seconds(CHIPS["v6e"]) is None
+    assert found.seconds(CHIPS["h200"]) == pytest.approx(1000 * 0.41e-6 + 10 * 22.9e-6)
+
+
+def test_the_instructions_in_cuda_graphs_are_read(tmp_path):
+    thunks = """
+002: kWhile         [prev=001 (1) | next=000 (1)]
+condition:
+    003: kCustomKernel [source | sink] compare grid: [1, 1, 1]
+  body:
+    000: kCommandBuffer [source       | next=015 (1)]
+        005: kCustomKernel [source       | next=013 (1)] gemm grid: [1024, 1, 1]
+        013: kConditional  [prev=005 (1) | sink        ]
+          true_branch:
+            011: kCustomKernel [source | sink] add grid: [1024, 1, 1]
+    015: kWhile         [prev=000 (1) | sink        ]
+"""
+    names = {2: "outer", 3: "test", 5: "gemm.1", 13: "cond.1", 11: "add.1", 15: "inner"}
+    metadata = "".join(
+        f'thunk_metadata {{ thunk_info {{\nprofile_annotation: "{name}"\n'
+        f"thunk_id: {number}\n}} }}\n"
+        for number, name in names.items()
+    )
+    with pytest.raises(RuntimeError, match="XLA wrote no thunks"):
+        read_captured(tmp_path)
+    (tmp_path / "f.thunk_metadata.txt").write_text(metadata)
+    assert read_captured(tmp_path) == set()
+    (tmp_path / "f.thunk_sequence_after_thunk_passes.txt").write_text(thunks)
+    assert read_captured(tmp_path) == {"gemm.1", "cond.1", "add.1"}
 
 
 def test_a_program_of_this_machine_is_parsed():
@@ -70,5 +108,5 @@ def test_a_program_of_this_machine_is_parsed():
         if any(name.endswith("step") for name in kernel.functions)
     ]
     assert made_by_step
-    assert traffic(program) >= 7 * 3 * 8 * 8 * 4  # two arguments and a result
+    assert counts(program).kernels >= 7 * 2  # the sine and the product
     assert program.collectives() == {}

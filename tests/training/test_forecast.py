@@ -6,18 +6,13 @@ import pytest
 from untrained import untrained_shapes
 
 from azjax import games
-from azjax.devices import Product
+from azjax.devices import CHIPS, Counts, Product, estimates
 from azjax.training import SelfPlayConfig, preset
-from azjax.training.forecast import (
-    LAUNCH_SECONDS,
-    Forecast,
-    Work,
-    mean_simulations,
-    work,
-)
-from azjax.training.phases import CompiledPhase, Launches, Phase
+from azjax.training.forecast import Forecast, Work, mean_simulations, work
+from azjax.training.phases import CompiledPhase, Phase
 
 CONFIG = preset("cpu", "tic_tac_toe", iterations=1)
+NUM_STAGES = len(CONFIG.self_play.num_simulations)
 
 
 def compiled(name="update", *, runs=1, **changes):
@@ -30,9 +25,8 @@ def compiled(name="update", *, runs=1, **changes):
         "outputs": 0,
         "temporaries": 0,
         "code": 0,
-        "traffic": 0,
         "collectives": {},
-        "launches": None,
+        "counts": (Counts(1000, 10, 3_000_000, 0, 0, 0),) * NUM_STAGES,
     }
     return CompiledPhase(**values | changes)
 
@@ -45,9 +39,9 @@ WORK = Work(
 )
 
 
-def forecast_of(*phases, config=CONFIG):
+def forecast_of(*phases, chip=None):
     """A forecast for two chips."""
-    return Forecast(config, "x", None, 2, {"replay": 1000}, 0, phases, None, WORK, "")
+    return Forecast(CONFIG, "x", chip, 2, {"replay": 1000}, 0, phases, None, WORK, "")
 
 
 def test_work_counts_evaluations_and_updates_per_position():
@@ -94,10 +88,32 @@ def test_fast_searches_lower_the_mean_simulations():
     assert mean_simulations(CONFIG, 32) == 32
 
 
-def test_the_speed_is_a_fraction_of_the_peak_of_all_chips(monkeypatch):
-    assert forecast_of(compiled()).speeds == ()
-    monkeypatch.setattr(Forecast, "peak", 1e12)
-    assert forecast_of(compiled()).speeds == (pytest.approx(0.4 * 2e12 / 580),)
+def test_the_speed_on_a_tpu_is_that_of_the_cycles_of_all_calls():
+    phases = [compiled("self-play, 9 simulations"), compiled(runs=3)]
+    phases.append(compiled("evaluation", runs=0))
+    found = forecast_of(*phases, chip=CHIPS["v5e"])
+    assert found.seconds(0) == {"self-play": 2e-3, "update": 6e-3}
+    speed = pytest.approx(CONFIG.chunk_positions / 8e-3)
+    assert found.speeds == (speed,) * NUM_STAGES
+
+
+def test_the_speed_on_a_gpu_includes_simulations_and_products():
+    found = forecast_of(compiled(), chip=CHIPS["h200"]).seconds(0)
+    assert found is not None
+    launched = 1000 * estimates.KERNEL + 10 * estimates.PREDICATE
+    steps = CONFIG.self_play.moves_per_chunk * CONFIG.self_play.num_simulations[0]
+    flops = CONFIG.chunk_positions * WORK.flops(3.0) / 2
+    peak = CHIPS["h200"].peak(CONFIG.network.dtype)
+    assert list(found.values()) == pytest.approx(
+        [launched, steps * estimates.SIMULATION, flops / peak]
+    )
+
+
+@pytest.mark.parametrize("chip", [None, CHIPS["v6e"]])
+def test_the_speed_of_an_unknown_chip_or_clock_is_not_estimated(chip):
+    found = forecast_of(compiled(), chip=chip)
+    assert found.seconds(0) is None
+    assert found.speeds == ()
 
 
 def test_a_chip_holds_the_state_all_code_and_the_largest_phase():
@@ -106,20 +122,3 @@ def test_a_chip_holds_the_state_all_code_and_the_largest_phase():
         compiled("update", arguments=90, of_state=60, outputs=5, code=3),
     )
     assert found.needed == (1000 + 10 + 50, "self-play")
-
-
-def test_the_traffic_per_position_is_that_of_all_phases_per_chunk():
-    phases = [compiled(traffic=100), compiled(runs=3, traffic=10)]
-    phases.append(compiled("evaluation", runs=0, traffic=10**9))
-    expected = 2 * 130 / CONFIG.chunk_positions
-    assert forecast_of(*phases).traffic == pytest.approx(expected)
-
-
-def test_launch_time_is_proportional_to_simulations():
-    launches = Launches(1, 2, 3, 4, (5,), 6)
-    self_play = SelfPlayConfig(num_simulations=(9, 30))
-    config = dataclasses.replace(CONFIG, self_play=self_play)
-    steps = 30 * config.self_play.moves_per_chunk
-    found = forecast_of(compiled(launches=launches), config=config)
-    assert found.launch_seconds == pytest.approx(steps * 21 * LAUNCH_SECONDS)
-    assert forecast_of(compiled()).launch_seconds == 0

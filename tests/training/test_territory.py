@@ -216,7 +216,7 @@ def test_heads_of_the_user_must_have_other_names(tmp_path):
 
 @pytest.mark.slow
 def test_the_plan_of_a_run_contains_the_heads(tmp_path, monkeypatch):
-    monkeypatch.setattr(forecast, "compile_phase", lambda phase, mesh: phase)
+    monkeypatch.setattr(forecast, "compile_phase", lambda phase, *_: phase)
     settings = config(tmp_path)
     without = dataclasses.replace(
         settings, learner=dataclasses.replace(LEARNER, owners_weight=0.0)
