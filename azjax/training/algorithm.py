@@ -77,6 +77,7 @@ class Algorithm(NamedTuple):
     axis, `[L, ...]`.
 
     lanes: the placement of the lanes on the devices.
+    horizon: moves after which a position surely is eligible; see `ValueTarget`.
     init: `init(variables) -> TrainState`, the initial state.
     make_keys: `(rng_key, iteration) -> (play_keys, update_keys)`.
     self_play: `(variables, num_simulations, games, keys) -> (games, trajectory,
@@ -95,6 +96,7 @@ class Algorithm(NamedTuple):
     """
 
     lanes: Lanes
+    horizon: int
     init: Callable[[Variables], TrainState]
     make_keys: Callable[[jax.Array, jax.Array], tuple[jax.Array, jax.Array]]
     self_play: Callable[..., tuple[Games, Trajectory, SelfPlayMetrics, jax.Array]]
@@ -180,6 +182,7 @@ def make_algorithm(
     )
     return Algorithm(
         lanes=lanes,
+        horizon=value_target.horizon,
         init=_make_init(config, game, lanes, optimizer=optimizer, sampler=sampler),
         make_keys=_jit_make_keys(lanes),
         self_play=lanes.jit_network(play, num_replicated=2),

@@ -1,7 +1,6 @@
 """Keeps the games of self-play in the run directory, see `azjax.data`."""
 
 import contextlib
-import functools
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -112,7 +111,8 @@ class KeptGames:
         trajectory: Trajectory,
         policy_values: jax.Array,
     ) -> None:
-        """Adds the moves of an iteration; waits for them and copies them to the host.
+        """Adds the moves of an iteration; the thread that writes them waits for them
+        and copies them to the host.
 
         Args:
             iteration: number of the iteration, from 1.
@@ -126,9 +126,12 @@ class KeptGames:
         lanes = np.concatenate(
             [np.arange(ply.shape[0])[shard.index[0]] for shard in _shards(ply)]
         )
-        arrays = jax.tree.map(_on_host, (ply, trajectory, policy_values))
-        chunk = Chunk(iteration, num_simulations, lanes, *arrays)
-        make_rows = functools.partial(rows_of, chunk, self._config)
+
+        def make_rows() -> Rows:
+            arrays = jax.tree.map(_on_host, (ply, trajectory, policy_values))
+            chunk = Chunk(iteration, num_simulations, lanes, *arrays)
+            return rows_of(chunk, self._config)
+
         with self._noting_failure():
             self.writer.add(iteration, make_rows)
 

@@ -137,11 +137,7 @@ class Lanes(NamedTuple):
     def replicate(self, arrays: Any) -> Any:
         """Copies lane arrays, or arrays that each process has, to every device."""
         # `jax.device_put` cannot write to devices of other processes.
-        return _copy(self.replicated)(arrays)
-
-    def to_host(self, arrays: Any) -> Any:
-        """Returns lane arrays as NumPy arrays, in every process."""
-        return jax.device_get(self.replicate(self.wait(arrays)))
+        return self.wait(_copy(self.replicated)(self.wait(arrays)))
 
 
 @functools.cache

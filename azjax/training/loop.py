@@ -41,7 +41,7 @@ from azjax.training.host_loop import (
     run_loop,
 )
 from azjax.training.initial_player import initial_variables
-from azjax.training.iteration import train_iteration
+from azjax.training.iteration import UPDATES, train_iteration
 from azjax.training.kept_games import KeptGames
 from azjax.training.lanes import abstract_state, on_one_device
 from azjax.training.learner import Loss, learning_rate
@@ -204,6 +204,8 @@ def _set_up(
     def init() -> TrainState:
         return algorithm.init(variables)
 
+    entered: set[str] = set()  # phases of which this process has compiled the programs
+
     @functools.cache
     def programs() -> Algorithm:
         state = abstract_state(init, algorithm.shardings)
@@ -226,6 +228,7 @@ def _set_up(
             config=config,
             kept=kept,
             stored=stored,
+            entered=entered,
             has_own_optimizer=optimizer is not None,
         ),
         counters=functools.partial(_counters, config),
@@ -291,6 +294,7 @@ def _iterate(
     config: TrainConfig,
     kept: KeptGames,
     stored: StoredGames | None,
+    entered: set[str],
     has_own_optimizer: bool,
 ) -> tuple[TrainState, Totals, dict[str, Any]]:
     """Calls `train_iteration`; returns the metrics as Python numbers, with the seconds
@@ -299,12 +303,20 @@ def _iterate(
 
     def begin(phase: str) -> None:
         times.append(clock.now().seconds)
+        entered.add(phase)
         enter(phase)
 
     if stored is not None and CURSOR in totals:
         stored.seek(totals[CURSOR])
     state, metrics = train_iteration(
-        algorithm, config, state, share, begin, kept=kept, stored=stored
+        algorithm,
+        config,
+        state,
+        share,
+        begin,
+        kept=kept,
+        stored=stored,
+        waits=UPDATES not in entered,
     )
     times.append(clock.now().seconds)
     row = dict.fromkeys(("policy_loss", "value_loss", "gradient_norm", "weight_norm"))

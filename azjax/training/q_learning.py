@@ -135,9 +135,10 @@ def _make_functions(
             jax.random.fold_in(state.rng_key, state.iteration),
         )
         state = QState(learner, games, state.rng_key, state.iteration + 1)
+        metrics, norm = jax.device_get((metrics, weight_norm(learner.params)))
         row = {
             "value_loss": float(metrics.loss),
-            "weight_norm": float(weight_norm(learner.params)),
+            "weight_norm": float(norm),
             "learning_rate": rate,
             "epsilon": epsilon,
         }

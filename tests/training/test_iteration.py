@@ -83,6 +83,27 @@ def test_no_update_before_min_positions(runs):
     assert phases == [play, play, "the update", play, "the update"]
 
 
+def test_an_iteration_is_enqueued_before_a_result_is_read(algorithm, runs, monkeypatch):
+    events = []
+
+    def logged(name, function):
+        def call(*args):
+            events.append(name)
+            return function(*args)
+
+        return call
+
+    enqueued = ["self_play", "insert", "make_index"]
+    enqueued += ["gradient", "update"] * CONFIG.updates_per_iteration
+    functions = algorithm._replace(
+        **{name: logged(name, getattr(algorithm, name)) for name in set(enqueued)}
+    )
+    monkeypatch.setattr(jax, "device_get", logged("read", jax.device_get))
+    state = jax.tree.map(jnp.copy, runs[0][0])
+    train_iteration(functions, CONFIG, state, 0.5, events.append)
+    assert events == ["self-play", *enqueued, "read", "the update", "read"]
+
+
 @pytest.mark.parametrize(
     ("hooks", "message"),
     [
