@@ -25,20 +25,20 @@ class Counts(NamedTuple):
     """What one call of a program executes.
 
     kernels: fusions, copies and the like.
-    predicates: conditionals, and iterations of loops without a known trip count, that
-        are not in a CUDA graph; the host decides them on a GPU.
+    predicates: conditionals, and tests of loops without a known trip count, that are
+        not in a CUDA graph; the host decides them on a GPU.
     cycles: a TPU's, as far as its compiler estimates them.
     gathers: gathers.
     scatters: scatters.
     custom_calls: custom calls.
     """
 
-    kernels: int
-    predicates: int
-    cycles: int
-    gathers: int
-    scatters: int
-    custom_calls: int
+    kernels: float
+    predicates: float
+    cycles: float
+    gathers: float
+    scatters: float
+    custom_calls: float
 
     def seconds(self, chip: Chip) -> float | None:
         """Estimates the time on a chip, on a GPU without the work of the kernels; None
@@ -48,7 +48,7 @@ class Counts(NamedTuple):
         return None if chip.clock is None else self.cycles / chip.clock
 
 
-def counts(program: Program, lengths: Mapping[str, int] | None = None) -> Counts:
+def counts(program: Program, lengths: Mapping[str, float] | None = None) -> Counts:
     """Counts what a call of a program executes.
 
     Args:
@@ -69,5 +69,5 @@ def counts(program: Program, lengths: Mapping[str, int] | None = None) -> Counts
         elif one.opcode == "conditional":
             predicates += times
         elif one.opcode == "while" and program.trips(one) is None:
-            predicates += times * (lengths or {}).get(one.name, 1)
+            predicates += times * (1 + (lengths or {}).get(one.name, 1))
     return Counts(kernels, predicates, cycles, gathers, scatters, custom_calls)

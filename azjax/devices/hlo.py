@@ -117,27 +117,29 @@ class Program:
         }
 
     def executed(
-        self, lengths: Mapping[str, int] | None = None
-    ) -> Iterator[tuple[Instruction, int]]:
+        self, lengths: Mapping[str, float] | None = None
+    ) -> Iterator[tuple[Instruction, float]]:
         """Yields the executed instructions, each with its number of executions.
 
-        A loop tests its condition once per iteration; of a conditional all branches
-        are executed.
+        A loop of data-dependent length tests its condition once more than it repeats;
+        of a conditional all branches count.
 
         Args:
-            lengths: trip counts of loops of data-dependent length, by name; 1 by
+            lengths: mean trip counts of loops of data-dependent length, by name; 1 by
                 default.
         """
         yield from self._executed(self.entry, 1, lengths or {})
 
-    def _executed(self, computation: str, times: int, lengths: Mapping[str, int]):
+    def _executed(self, computation: str, times: float, lengths: Mapping[str, float]):
         for one in self._run_by(computation):
             yield one, times
             if one.opcode == "while":
                 trips = self.trips(one)
-                trips = lengths.get(one.name, 1) if trips is None else trips
-                for name in (*one.called["condition"], one.body):
-                    yield from self._executed(name, times * trips, lengths)
+                if trips is None:
+                    trips = lengths.get(one.name, 1)
+                    (condition,) = one.called["condition"]
+                    yield from self._executed(condition, times * (trips + 1), lengths)
+                yield from self._executed(one.body, times * trips, lengths)
 
     def kernels(self, computation: str) -> Iterator[Instruction]:
         """Yields the kernels of a computation, without those of its loops."""

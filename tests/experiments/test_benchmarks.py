@@ -4,10 +4,12 @@ import json
 import re
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
 
 from azjax import arena, games
+from azjax.devices import read_program
 
 
 @pytest.mark.slow
@@ -163,16 +165,50 @@ def test_the_searches_are_compared_and_drawn(run, tmp_path):
 
 
 @pytest.mark.slow
-def test_the_programs_of_searches_are_counted(run):
+def test_the_programs_of_searches_and_games_are_counted(run):
     options = ["--device", "cpu", "--batch", "4", "--simulations", "4", "--json"]
-    ours, theirs = json.loads(run("bench/programs.py", *options))
-    assert (ours["engine"], theirs["engine"]) == ("azjax", "mctx")
-    # With few optimizations a CPU's program has loops instead of scatters.
-    assert all(row["gathers"] > 0 for row in (ours, theirs))
-    assert all(row["bytes_accessed"] > 0 for row in (ours, theirs))
-    parts = {"bookkeeping", "descent", "values", "backup"}
-    assert set(ours["kernels"]) == set(theirs["kernels"]) == parts
-    assert all(ours["kernels"].values())
+    options += ["--programs", "azjax", "mctx", "games", "--games", "tic_tac_toe"]
+    ours, theirs, rules = json.loads(run("bench/programs.py", *options))
+    assert (ours["program"], theirs["program"]) == ("azjax", "mctx")
+    for row in (ours, theirs):
+        assert row["total"]["gathers"] > 0
+        assert row["total"]["kernels"] > 4 * row["longest_loop"]["kernels"] > 0
+        assert row["parts"][1]["times"] == 4
+    assert 0 < rules["azjax"]["kernels"] < rules["pgx"]["kernels"]
+
+
+def test_more_kernels_predicates_gathers_or_cycles_are_worse(load):
+    worse = load("bench/programs.py").worse
+    recorded = {"kernels": 50.0, "predicates": 0.0}
+    assert worse({"kernels": 54.9, "predicates": 0.0}, recorded) == []
+    assert worse({"kernels": 56.0, "predicates": 1.0}, recorded) == [
+        *("56 kernels in place of 50", "1 predicates in place of 0")
+    ]
+    recorded = {"cycles": 100, "gathers": 23, "scatters": 12}
+    assert worse({"cycles": 110, "gathers": 23, "scatters": 12}, recorded) == []
+    assert len(worse({"cycles": 111, "gathers": 24, "scatters": 13}, recorded)) == 3
+
+
+def test_the_iterations_of_loops_are_counted(load):
+    trips = load("bench/trips.py")
+
+    def inner(length):
+        return jax.lax.while_loop(lambda i: i < length, lambda i: i + 1, 0)
+
+    def outer(lengths):
+        def step(total, lengths):
+            return total + jax.vmap(inner)(lengths).sum(), None
+
+        return jax.lax.scan(step, 0, lengths)[0]
+
+    # A batch repeats the loop as often as its longest element needs.
+    lengths = jnp.array([[1, 3], [5, 2]])
+    (found,) = trips.measure_trips(outer, lengths).items()
+    assert found[0][0].endswith("inner")
+    assert found[1] == (3 + 5) / 2
+    program = read_program(jax.jit(outer).lower(lengths).compile().as_text())
+    measured = trips.lengths_of(program, lambda: dict([found]))
+    assert list(measured.values()) == [4]
 
 
 @pytest.mark.slow
