@@ -86,7 +86,7 @@ NUM_MOVES = 40  # of random games, in which iterations are counted
 # Rows of the games' table: the game for azjax, and that of pgx.
 ROWS = {
     **{case.azjax: case.pgx for case in CASES.values()},
-    **{"hex:11": "hex", "breakthrough": None, "gomoku": None},
+    **{"breakthrough": None, "gomoku": None},
 }
 
 
