@@ -10,11 +10,13 @@ slower.
 import dataclasses
 import functools
 import operator
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+
+from azjax.devices import target_platform
 
 WORD_BITS = 32
 
@@ -107,6 +109,37 @@ def shift(board: Board, steps: int) -> Board:
     from_below = (jnp.uint32(0), *(word >> there for word in board[:-1]))
     pairs = zip(board, from_below, strict=True)
     return tuple(word << here | below for word, below in pairs)
+
+
+def flood(start: Board, spread: Callable[[Board], Board], num_steps: int) -> Board:
+    """Applies `spread` until it adds no bits.
+
+    Args:
+        start: the first bits; the words may have an axis for several boards.
+        spread: `board -> board`, the same bits and maybe more.
+        num_steps: a number of steps after which `spread` adds nothing to any board.
+    """
+    platform = target_platform()
+    steps_at_once = 2 if platform == "cpu" else 8
+
+    def advance(board: Board) -> Board:
+        for _ in range(steps_at_once):
+            board = spread(board)
+        return board
+
+    if platform == "gpu":
+        # To test for the end takes longer than all steps: the GPU waits for the host.
+        num_rounds = -(-num_steps // steps_at_once)
+        return jax.lax.fori_loop(0, num_rounds, lambda _, board: advance(board), start)
+
+    def num_bits(board: Board) -> jax.Array:
+        return count(board).sum(dtype=jnp.int32)
+
+    return jax.lax.while_loop(
+        lambda carry: num_bits(carry[0]) != carry[1],
+        lambda carry: (advance(carry[0]), num_bits(carry[0])),
+        (start, jnp.int32(-1)),
+    )[0]
 
 
 def has_line(board: Board, length: int, steps: tuple[int, ...]) -> jax.Array:

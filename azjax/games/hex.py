@@ -151,13 +151,12 @@ class Hex(Game[State]):
         """Returns `[]` bool: whether the chain of `stone` within `mine` joins the two
         sides of its player."""
 
-        def grow(carry):
-            chain, _ = carry
-            grown = self._spread(chain, mine)
-            return grown, ~bitboard.is_equal(chain, grown)
-
-        first = (stone, bitboard.has_any(stone))
-        chain, _ = jax.lax.while_loop(lambda carry: carry[1], grow, first)
+        # P cells of a shortest path have 6P sides. All but 2(P - 1) of these face other
+        # cells, with 6 sides each, or the edge of the board, which has 8 * size - 2.
+        longest_path = (3 * self.size**2 + 4 * self.size - 2) // 5
+        chain = bitboard.flood(
+            stone, lambda chain: self._spread(chain, mine), longest_path - 1
+        )
         cells, num_bits = self._grid.cells, self._grid.num_bits
         top, bottom, left, right = (
             bitboard.constant(line, num_bits)

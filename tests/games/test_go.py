@@ -2,12 +2,14 @@ import dataclasses
 import itertools
 import random
 
+import chex
 import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
 from compiled_games import batched, bitboards, board_of, compiled, play, single
 
+from azjax.devices import tracing_for
 from azjax.games import go, host, make
 
 GAME = compiled("go:5,0.5")
@@ -250,6 +252,23 @@ def test_liberties_are_counted_at_all_places():
     after = host.next_state(game, state, 0)
     assert not after.forfeited
     assert (np.asarray(compiled(game).board(after)) != 0).all()
+
+
+@pytest.mark.parametrize("platform", ["gpu", "tpu"])
+def test_programs_for_accelerators_follow_the_same_rules(platform):
+    # A winding region touches a stone of Black at one end.
+    region = np.array([-1, 1, 0])[snake(5)]
+    boards = np.random.default_rng(0).integers(-1, 2, (50, 5, 5))
+    states = positions(GAME, np.concatenate([[region], boards]), player=1)
+    game = go.Go(5)
+
+    def rules(state):
+        return game.legal_action_mask(state), game.owners(state)
+
+    expected = jax.jit(jax.vmap(rules))(states)
+    with tracing_for(platform):
+        found = jax.jit(jax.vmap(rules))(states)
+    chex.assert_trees_all_equal(found, expected)
 
 
 @pytest.mark.parametrize(("size", "count"), [(2, 57), (3, 12_675)])

@@ -1,9 +1,11 @@
 import itertools
 
+import jax
 import numpy as np
 import pytest
 from compiled_games import batched, board_of, compiled, play, positions, single
 
+from azjax.devices import tracing_for
 from azjax.games import bitboard, host, make
 
 
@@ -101,6 +103,19 @@ def test_the_winning_chain_is_minimal():
     assert len(winning_cells(board_of("X.XX X.X. XXX. XXXX"))) == 4
     for picture in NO_WINS.values():
         assert winning_cells(board_of(picture.replace("*", "X"))) == ()
+
+
+@pytest.mark.parametrize("platform", ["gpu", "tpu"])
+def test_a_winding_chain_wins_in_programs_for_accelerators(platform):
+    game, chain = make("hex", size=9), serpentine(9)
+    boards = np.full((2, 9, 9), -1)
+    boards[:, *np.transpose(chain[:-1])] = 0
+    boards[1, *chain[len(chain) // 2]] = -1
+    last = 9 * chain[-1][0] + chain[-1][1]
+    with tracing_for(platform):
+        step = jax.jit(jax.vmap(game.step, (0, None)))
+        after = step(states(boards, 0), np.int32(last))
+    assert after.terminated.tolist() == [True, False]
 
 
 @pytest.mark.parametrize("size", [7, 19])

@@ -8,11 +8,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax.devices import target_platform
 from azjax.games import bitboard
 from azjax.games.core import select
-
-# Steps of a flood between two tests of whether it has ended.
-STEPS_PER_TEST = 2
 
 Stones = tuple[bitboard.Board, bitboard.Board]
 
@@ -28,6 +26,10 @@ class Chains:
 
     def __init__(self, grid: bitboard.Grid):
         self.grid = grid
+        # P points of a shortest path have 4P sides. All but 2(P - 1) of these face
+        # other points, with 4 sides each, or the edge of the board.
+        height, width = grid.height, grid.width
+        self._longest_path = (2 * height * width + height + width - 1) // 3
         cells = grid.cells.ravel()
         size = next(n for n in itertools.count() if math.comb(n, n // 2) >= cells.size)
         self.codes = np.zeros((size, cells.size), bool)
@@ -107,21 +109,7 @@ class Chains:
                 reached += [forth, back]
             return bitboard.union(*reached)
 
-        def num_points(board):
-            return bitboard.count(board).sum(dtype=jnp.int32)
-
-        def advance(carry):
-            board, _ = carry
-            grown = board
-            for _ in range(STEPS_PER_TEST):
-                grown = spread(grown)
-            return grown, num_points(board)
-
-        def has_grown(carry):
-            board, count_before = carry
-            return num_points(board) != count_before
-
-        return jax.lax.while_loop(has_grown, advance, (start, jnp.int32(-1)))[0]
+        return bitboard.flood(start, spread, self._longest_path - 1)
 
 
 def _stack(boards: Sequence[bitboard.Board]) -> bitboard.Board:
@@ -132,13 +120,23 @@ def _stack(boards: Sequence[bitboard.Board]) -> bitboard.Board:
 def _more_set_than(boards: bitboard.Board, limit: int) -> bitboard.Board:
     """Returns the bits that are set in more than `limit` of the boards along the axis
     of the words."""
-    # Row i: the bits that are set in at least i of the boards scanned so far.
-    at_least = jnp.zeros((limit + 2, len(boards)), jnp.uint32).at[0].set(~jnp.uint32(0))
+    if target_platform() == "cpu":
+        # Row i: the bits that are set in at least i of the boards scanned so far.
+        none = jnp.zeros((limit + 2, len(boards)), jnp.uint32)
 
-    def add(at_least, board):
-        return at_least.at[1:].set(at_least[1:] | at_least[:-1] & board), None
+        def add(at_least, board):
+            return at_least.at[1:].set(at_least[1:] | at_least[:-1] & board), None
 
-    return tuple(jax.lax.scan(add, at_least, jnp.stack(boards, axis=1))[0][-1])
+        at_least = none.at[0].set(~jnp.uint32(0))
+        return tuple(jax.lax.scan(add, at_least, jnp.stack(boards, axis=1))[0][-1])
+    # The same without a loop, whose steps are slow on accelerators. Entry i: the bits
+    # that are set in more than i boards.
+    first, *others = zip(*boards, strict=True)
+    more_than = [first] + [bitboard.difference(first, first)] * limit
+    for board in others:
+        added = [board, *(bitboard.intersection(board, have) for have in more_than)]
+        more_than = list(map(bitboard.union, more_than, added))
+    return more_than[-1]
 
 
 Hash = tuple[jax.Array, ...]  # the low and the high 32 bits, uint32
