@@ -457,10 +457,10 @@ def _row_sums(leaf: Any) -> np.ndarray:
             sums[shard.index[0]] = part
         # Each row is nonzero in one process only.
         return multihost_utils.process_allgather(sums).max(axis=0)
-    array = np.atleast_1d(np.asarray(leaf))
+    array = np.ascontiguousarray(leaf)  # has at least one axis
     if array.ndim == 1:
         return array.view(np.uint8).reshape(len(array), -1)
-    sums = np.array([zlib.crc32(row.tobytes()) for row in array], np.uint32)
+    sums = np.array([zlib.crc32(row.view(np.uint8)) for row in array], np.uint32)
     return sums.view(np.uint8).reshape(len(array), -1)
 
 

@@ -203,7 +203,8 @@ def make_index(
     targets = _value_targets(jax.tree.map(in_time_order, moves), value_target)
     time = jnp.arange(capacity, dtype=jnp.int32)[:, None]  # 0 is the oldest move
     # The move that ends each position's game; `capacity` if it has not been made.
-    end = _next_end(in_time_order(moves.terminated))
+    ending = jnp.where(in_time_order(moves.terminated), time, capacity)
+    end = jax.lax.cummin(ending, axis=0, reverse=True)
     followers = capacity - 1 - time
     is_eligible = in_rows((end < capacity) | (followers >= value_target.horizon))
 
@@ -238,20 +239,6 @@ def _value_targets(moves: Trajectory, value_target: ValueTarget) -> jax.Array:
             f"it returned {targets.shape}"
         )
     return targets.astype(jnp.float16)
-
-
-def _next_end(terminated: jax.Array) -> jax.Array:
-    """Returns `[T, B]` int32, the first row from each row on that ends a game, T if
-    there is none; `terminated` is `[T, B]` bool."""
-
-    def step(end, row):
-        number, terminated = row
-        end = jnp.where(terminated, number, end)
-        return end, end
-
-    rows = jnp.arange(len(terminated), dtype=jnp.int32)
-    none = jnp.full_like(terminated[0], len(terminated), jnp.int32)
-    return jax.lax.scan(step, none, (rows, terminated), reverse=True)[1]
 
 
 def locate(index: Index, number: jax.Array) -> tuple[jax.Array, jax.Array]:
