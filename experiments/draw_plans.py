@@ -154,7 +154,7 @@ by the clock. The compiler has no estimate for gathers, scatters, custom calls,
 collectives and copies between memories, so that their time is missing; the command
 counts them. No TPU has confirmed the estimates.
 
-On a GPU it is 0.41 us a kernel, 22.9 us a predicate (a decision that the host takes) and
+On a GPU it is 0.41 us a kernel, 22.9 us a predicate (a decision of the host) and
 93 us a simulation, which fits four searches of 4,096 games measured on one H200 within
 1%, and the matrix products at the peak. A network reaches
 [about 40% of the peak there](results.md#on-a-gpu), other games and cards differ, and

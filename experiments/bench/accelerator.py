@@ -9,7 +9,7 @@ The parts:
     search      tree search, azjax and mctx compared (see search.py)
     forecast    the forecast of `azjax plan` for the preset's Connect Four run
     throughput  positions per second of self-play, of updates and of network evaluation,
-                and the fraction of the roofline that they reach
+                and the fraction of the peak that they reach
     learning    a short Connect Four run
 
 Each part runs in its own process (`accelerator_parts.py`) with a share of the time, so

@@ -224,7 +224,6 @@ def measure_throughput(settings: Settings, sheet: Sheet) -> None:
         played, updated = seconds_of_phases(subject._replace(config=own), sheet)
         drawn = own.updates_per_iteration * own.learner.batch_size
         flops = own.chunk_positions * (1 + simulations) * work.forward_flops
-        traffic = forecast_traffic(settings, simulations)
         sheet.add(
             "results",
             {
@@ -232,10 +231,8 @@ def measure_throughput(settings: Settings, sheet: Sheet) -> None:
                 "self_play_positions": own.chunk_positions / played,
                 "update_positions": drawn / updated,
                 "positions": own.chunk_positions / (played + updated),
-                "self_play_share": roofline(own, played, flops, traffic["self-play"]),
-                "update_share": roofline(
-                    own, updated, drawn * work.update, traffic["update"]
-                ),
+                "self_play_share": share_of_peak(own, played, flops),
+                "update_share": share_of_peak(own, updated, drawn * work.update),
             },
         )
     draw_throughput(settings.out / "throughput.png", sheet.values.get("results", []))
@@ -249,7 +246,8 @@ def measure_network(sheet: Sheet, subject: Subject, work: Work) -> None:
     evaluate()
     seconds = statistics.median(seconds_of(evaluate) for _ in range(5))
     number = times * options.games
-    share = roofline(config, seconds, number * work.forward_flops, None, num_devices=1)
+    flops = number * work.forward_flops
+    share = share_of_peak(config, seconds, flops, num_devices=1)
     sheet.write(
         network_flops=work.forward_flops,
         evaluations_per_second=number / seconds,
@@ -267,48 +265,23 @@ def work_of(subject: Subject) -> Work:
     return work(*subject, gradient=gradient)
 
 
-def forecast_traffic(settings: Settings, simulations: int) -> dict[str, int | None]:
-    """Returns the bytes that each phase of an iteration moves on a device.
-
-    The values come from the results of the part `forecast`; a missing value is None.
-    """
-    path = settings.out / FILE
-    content = json.loads(path.read_text()) if path.exists() else {"parts": {}}
-    found = content["parts"].get("forecast", {}).get("phases", [])
-    traffic = {phase["name"]: phase["runs"] * phase["traffic"] for phase in found}
-    return {
-        "self-play": traffic.get(f"self-play, {simulations} simulations"),
-        "update": traffic["gradient"] + traffic["update"] if traffic else None,
-    }
-
-
-def roofline(
-    config: TrainConfig,
-    seconds: float,
-    flops: float,
-    traffic: int | None,
-    *,
-    num_devices: int | None = None,
-) -> dict[str, float] | None:
-    """Returns the fractions of peak compute and bandwidth reached, and their maximum.
-
-    Returns None if the device is not in the catalog.
+def share_of_peak(
+    config: TrainConfig, seconds: float, flops: float, *, num_devices: int | None = None
+) -> float | None:
+    """Returns the fraction of the peak speed reached; None if the device is not in the
+    catalog.
 
     Args:
         config: training settings; their dtype selects the peak.
         seconds: the measured time.
         flops: floating-point operations of all devices.
-        traffic: bytes moved by each device; None if unknown.
         num_devices: devices used; all by default.
     """
     chip = chip_of(jax.devices()[0])
     if chip is None:
         return None
     peak = chip.peak(config.network.dtype) * (num_devices or jax.device_count())
-    shares = {"compute": flops / seconds / peak}
-    if traffic is not None:
-        shares["bandwidth"] = traffic / seconds / chip.bandwidth
-    return shares | {"roofline": max(shares.values())}
+    return flops / seconds / peak
 
 
 def seconds_of_phases(subject: Subject, sheet: Sheet) -> tuple[float, float]:
