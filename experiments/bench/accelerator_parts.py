@@ -2,7 +2,6 @@
 
 import dataclasses
 import importlib
-import json
 import pathlib
 import shutil
 import statistics
@@ -12,7 +11,7 @@ from typing import Annotated, Any, NamedTuple
 
 import jax
 import tyro
-from accelerator import FILE, PartName, write_json
+from accelerator import PartName, write_json
 from matplotlib.figure import Figure
 from network_share import Settings as NetworkSettings
 from network_share import network_run
