@@ -298,6 +298,24 @@ def predict(
     return nnx.merge(network.eval_def, *variables)(observation)
 
 
+def cast_variables(network: Network, variables: Variables) -> Variables:
+    """Returns the variables with the parameters of convolutions and linear layers in
+    the dtype in which these compute.
+
+    The predictions are the same. A loop that evaluates the network with the result does
+    not cast the parameters in each round.
+    """
+    model = nnx.merge(network.eval_def, *variables)
+    for _, module in nnx.iter_modules(model):
+        # Not those of subclasses, which may compute with them in another dtype first.
+        if type(module) is nnx.Conv or type(module) is nnx.Linear:
+            for param in (module.kernel, module.bias):
+                if param is not None and module.dtype is not None:
+                    param.set_value(param.get_value().astype(module.dtype))
+    _, *arrays = nnx.split(model, nnx.Param, nnx.BatchStat)
+    return Variables(*nnx.as_pure(arrays))
+
+
 def predict_in_training(
     network: Network, variables: Variables, observation: jax.Array
 ) -> tuple[Prediction, nnx.State]:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 from flax import struct
 
 from azjax.games import Game, State
-from azjax.networks import Network, Variables, expected_value
+from azjax.networks import Network, Variables, cast_variables, expected_value
 from azjax.players.analysis import Analysis, SearchPlayer, analysis_of
 from azjax.players.core import Choice
 from azjax.players.edges import action_of, by_action, num_edges, to_search
@@ -60,7 +60,8 @@ class AlphaZeroPlayer(SearchPlayer):
         search_slice: SearchSlice | None = None,
     ) -> tuple[Choice, Analysis, Tree | None]:
         """Searches from the trees of the last moves; see `SearchPlayer.analyze`."""
-        logits, result = evaluate(self.game, self.network, self.variables, states)
+        variables = cast_variables(self.network, self.variables)
+        logits, result = evaluate(self.game, self.network, variables, states)
         root = make_root(self.game, logits, result, states)
         prior_logits = jnp.asarray(root.prior_logits)
         known = None
@@ -68,7 +69,7 @@ class AlphaZeroPlayer(SearchPlayer):
             found = find(carry, root.embedding)
             known = subtree(carry, found, max_nodes=self.search.tree_reuse_nodes)
         output = self.search.policy(explores=False)(
-            self.variables,
+            variables,
             rng_key,
             root,
             make_recurrent_fn(self.game, self.network),

@@ -13,7 +13,7 @@ from azjax.devices import jit_network
 from azjax.games import Game, State
 from azjax.games.core import initial_states, select
 from azjax.games.random_moves import play_random_moves
-from azjax.networks import Network, Variables
+from azjax.networks import Network, Variables, cast_variables
 from azjax.players.edges import action_of, by_action, num_edges, to_search
 from azjax.players.model import (
     evaluate,
@@ -239,6 +239,7 @@ class _SelfPlay(NamedTuple):
         )
         pool = jax.vmap(draw_pool)(pool_keys)
         games = merge_batch(games)
+        variables = cast_variables(self.network, variables)
         trees = init_trees(
             self.search,
             to_search(self.game, games.state),

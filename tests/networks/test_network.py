@@ -16,6 +16,7 @@ from azjax.networks import (
     NetworkConfig,
     Parts,
     Variables,
+    cast_variables,
     init_network,
     predict,
     predict_in_training,
@@ -131,6 +132,27 @@ def test_training_and_play_agree_exactly_and_bfloat16_is_close(config):
     assert not jax.tree.leaves((variables.batch_stats, batch_stats))
     chex.assert_trees_all_close(near, in_play, rtol=0.05, atol=0.1)
     assert not np.array_equal(near.policy_logits, in_play.policy_logits)
+
+
+def test_cast_variables_predict_exactly_the_same():
+    network, _ = init_shapes(dataclasses.replace(CONV, dtype="bfloat16"))
+    variables = perturbed(init(CONV)[1])
+    cast = cast_variables(network, variables)
+    trunk, head = cast.params["trunk"], cast.params["value_head"]
+    assert trunk["stem"]["kernel"].dtype == trunk["stem"]["bias"].dtype == jnp.bfloat16
+    assert head["linear"]["kernel"].dtype == jnp.float32
+    # On a CPU XLA would not round the float32 parameters.
+    options = {"xla_allow_excess_precision": False}
+    compute = jax.jit(functools.partial(predict, network), compiler_options=options)
+    predictions = compute(cast, observations()), compute(variables, observations())
+    chex.assert_trees_all_equal(*predictions)
+
+
+def test_variables_that_compute_in_float32_are_not_cast():
+    network, variables = init(CONV)
+    chex.assert_trees_all_equal(
+        cast_variables(network, variables), variables, strict=True
+    )
 
 
 def test_the_same_key_draws_the_same_parameters():
