@@ -209,14 +209,16 @@ def read_captured(folder: Path) -> frozenset[str]:
         folder: where XLA dumped one program for a GPU (`xla_dump_to`).
 
     Raises:
-        RuntimeError: XLA did not dump the program's thunks.
+        ValueError: XLA did not compile the program, as JAX found it in its cache.
     """
     names: dict[int, str] = {}
     for path in folder.glob("*.thunk_metadata.txt"):
         for name, number in _THUNK_NAME.findall(path.read_text()):
             names[int(number)] = name
     if not names:
-        raise RuntimeError(f"XLA wrote no thunks to {folder}")
+        raise ValueError(
+            "the program was not compiled: unset JAX_COMPILATION_CACHE_DIR, JAX's cache"
+        )
     captured, graphs = set(), []  # the indentation of the graphs around a line
     for path in folder.glob("*.thunk_sequence_after_thunk_passes.txt"):
         for indent, number, kind in _THUNK.findall(path.read_text()):

@@ -391,14 +391,21 @@ def measure_rules(library: str, name: str, settings: Settings) -> dict:
 
 
 def measure_games(settings: Settings) -> list[dict]:
-    """Returns what a step of each game executes, by library."""
+    """Returns what a step of each game executes, by library; None in place of a program
+    that does not fit into the device's memory."""
     rows = []
     for name in settings.games:
         row: dict[str, Any] = {"device": settings.device, "batch": settings.batch}
-        row |= {"game": name, "azjax": measure_rules("azjax", name, settings)}
-        theirs = ROWS.get(name)
-        if theirs is not None:
-            row["pgx"] = measure_rules("pgx", theirs, settings)
+        row["game"] = name
+        for library, own_name in (("azjax", name), ("pgx", ROWS.get(name))):
+            if own_name is None:
+                continue
+            try:
+                row[library] = measure_rules(library, own_name, settings)
+            except jax.errors.JaxRuntimeError as error:
+                if "RESOURCE_EXHAUSTED" not in str(error):
+                    raise
+                row[library] = None
         print(json.dumps(row), file=sys.stderr, flush=True)
         rows.append(row)
     return rows
@@ -406,9 +413,14 @@ def measure_games(settings: Settings) -> list[dict]:
 
 def make_games_table(rows: list[dict]) -> rich.table.Table:
     """Returns the table of games."""
-    is_gpu = not rows[0]["azjax"]["cycles"]
-    names = ("kernels", "predicates") if is_gpu else ("cycles", "gathers", "scatters")
-    columns = [f"{library}: {name}" for library in ("azjax", "pgx") for name in names]
+    names = ("cycles", "gathers", "scatters")
+    if not rows[0]["azjax"]["cycles"]:
+        names = ("kernels", "predicates", "predicates_in_graphs")
+    columns = [
+        f"{library}: {name.replace('_', ' ')}"
+        for library in ("azjax", "pgx")
+        for name in names
+    ]
     table = rich.table.Table(
         "game",
         *(rich.table.Column(one, justify="right") for one in columns),
@@ -416,11 +428,14 @@ def make_games_table(rows: list[dict]) -> rich.table.Table:
         f"{rows[0]['device']}",
     )
     for row in rows:
-        cells = [
-            f"{row[library][name]:,.0f}" if library in row else "-"
-            for library in ("azjax", "pgx")
-            for name in names
-        ]
+        cells = []
+        for library in ("azjax", "pgx"):
+            found = row.get(library, dict.fromkeys(names, "-"))
+            found = found or dict.fromkeys(names, "too large")
+            cells += [
+                one if isinstance(one, str) else f"{one:,.0f}"
+                for one in (found[name] for name in names)
+            ]
         table.add_row(row["game"], *cells)
     return table
 

@@ -7,12 +7,22 @@ that the compiler estimates for some kernels.
 
 import dataclasses
 import pathlib
+import types
+from typing import Any
 
 import jax
 import jax.numpy as jnp
+import numpy as np
 import pytest
 
-from azjax.devices import CHIPS, Counts, counts, read_program
+from azjax.devices import (
+    CHIPS,
+    Counts,
+    compile_program,
+    counts,
+    read_program,
+    topologies,
+)
 from azjax.devices.hlo import read_captured
 
 
@@ -66,8 +76,7 @@ def test_the_time_is_that_of_a_tpus_cycles_or_of_launches_and_waits():
     assert found.seconds(CHIPS["h200"]) == pytest.approx(1000 * 0.41e-6 + 10 * 22.9e-6)
 
 
-def test_the_instructions_in_cuda_graphs_are_read(tmp_path):
-    thunks = """
+THUNKS = """
 002: kWhile         [prev=001 (1) | next=000 (1)]
 condition:
     003: kCustomKernel [source | sink] compare grid: [1, 1, 1]
@@ -79,18 +88,35 @@ condition:
             011: kCustomKernel [source | sink] add grid: [1024, 1, 1]
     015: kWhile         [prev=000 (1) | sink        ]
 """
-    names = {2: "outer", 3: "test", 5: "gemm.1", 13: "cond.1", 11: "add.1", 15: "inner"}
-    metadata = "".join(
-        f'thunk_metadata {{ thunk_info {{\nprofile_annotation: "{name}"\n'
-        f"thunk_id: {number}\n}} }}\n"
-        for number, name in names.items()
-    )
-    with pytest.raises(RuntimeError, match="XLA wrote no thunks"):
+NAMES = {2: "outer", 3: "test", 5: "gemm.1", 13: "cond.1", 11: "add.1", 15: "inner"}
+
+
+@pytest.mark.parametrize("has_graphs", [True, False])
+def test_the_instructions_in_cuda_graphs_are_read(has_graphs, monkeypatch):
+    def compile_for(mesh, function, *, options):
+        folder = pathlib.Path(options["xla_dump_to"])
+        (folder / "f.thunk_metadata.txt").write_text(
+            "".join(
+                f'thunk_metadata {{ thunk_info {{\nprofile_annotation: "{name}"\n'
+                f"thunk_id: {number}\n}} }}\n"
+                for number, name in NAMES.items()
+            )
+        )
+        if has_graphs:
+            path = folder / "f.thunk_sequence_after_thunk_passes.txt"
+            path.write_text(THUNKS)
+        return types.SimpleNamespace(as_text=lambda: "")
+
+    monkeypatch.setattr(topologies, "compile_for", compile_for)
+    device = types.SimpleNamespace(platform="gpu")
+    mesh: Any = types.SimpleNamespace(devices=np.array([device]))
+    _, program = compile_program(mesh, jax.jit(lambda: 0))
+    assert program.captured == ({"gemm.1", "cond.1", "add.1"} if has_graphs else set())
+
+
+def test_a_program_from_a_cache_is_refused(tmp_path):
+    with pytest.raises(ValueError, match="unset JAX_COMPILATION_CACHE_DIR"):
         read_captured(tmp_path)
-    (tmp_path / "f.thunk_metadata.txt").write_text(metadata)
-    assert read_captured(tmp_path) == set()
-    (tmp_path / "f.thunk_sequence_after_thunk_passes.txt").write_text(thunks)
-    assert read_captured(tmp_path) == {"gemm.1", "cond.1", "add.1"}
 
 
 def test_a_program_of_this_machine_is_parsed():
