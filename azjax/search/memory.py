@@ -4,10 +4,13 @@ import functools
 from typing import Any
 
 import jax
+import numpy as np
 
 from azjax.checks import check_int
 from azjax.search.config import MAX_NODES, SearchConfig
 from azjax.search.nodes import empty_nodes
+from azjax.search.packing import WORD
+from azjax.search.paths import empty_paths
 from azjax.search.subtree import empty_tree
 
 
@@ -41,7 +44,14 @@ def search_bytes(
     # Kept trees can be deeper than one search.
     depth = num_nodes if config.tree_reuse_nodes else num_simulations
     depth = min(max_depth or depth, depth)
-    total = 4 * depth * 3  # the paths, and the listed nodes with their values
+    nodes = jax.eval_shape(
+        lambda state: empty_nodes(state, num_actions, num_nodes), states
+    )
+    packing, base = nodes.statistics.packing, np.zeros(1, np.int32)
+    paths = jax.eval_shape(lambda: empty_paths(base, depth, packing))
+    total = tree_bytes(paths)
+    if packing is not None:
+        total += paths.levels * packing.num_words * WORD.itemsize  # the updated rows
     for allocate in (empty_nodes, empty_tree)[: 2 if config.tree_reuse_nodes else 1]:
         # With tree reuse the previous trees stay until the next ones are made.
         make = functools.partial(

@@ -83,6 +83,13 @@ class Packing:
                     first = after
         return self.structure.unflatten(leaves)
 
+    def place(self, field: str) -> tuple[int, np.dtype]:
+        """Returns the word in which a field of four bytes lies, and its dtype."""
+        number = getattr(self.structure.unflatten(range(len(self.shapes))), field)
+        before = zip(self.shapes[:number], self.dtypes[:number], strict=True)
+        word = sum(math.prod(shape) for shape, dtype in before if dtype.itemsize == 4)
+        return word, self.dtypes[number]
+
     def _sizes(self) -> list[tuple[int, int]]:
         """Returns the sizes of items (bytes) and how many there are of each."""
         found = {size: 0 for size in (4, 8, 2, 1)}
@@ -173,6 +180,16 @@ class Table:
             self.data,
         )
         return found if self.packing is None else self.packing.unpack(found)
+
+    def read(self, index: jax.Array, field: str) -> jax.Array:
+        """Returns one field, a number of four bytes, of the records at `[R]` indices,
+        which are `NamedTuple`s."""
+        if self.packing is None:
+            numbers = getattr(self.data, field)
+            return numbers.at[index].get(mode="clip", wrap_negative_indices=False)
+        word, dtype = self.packing.place(field)
+        words = self.data.at[index, word].get(mode="clip", wrap_negative_indices=False)
+        return _from_unsigned(words, dtype)
 
     def set(self, index: jax.Array, records: Any) -> "Table":
         """Returns the table with `[R]` records replaced; an index of M replaces none.

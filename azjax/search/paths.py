@@ -4,14 +4,18 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
+from azjax.search.packing import Packing
+
 PORTION = 2  # listed nodes updated at once, per game of the batch
+_LEVEL_WORDS = 2048  # of a game's rows updated at once on an accelerator
 
 
 @struct.dataclass
 class Paths:
-    """One simulation in each of B games, and scratch memory of the backup.
+    """One simulation in each of B games, and scratch memory of a CPU's backup.
 
-    node: `[D + 1, B]` int32; entries from the root to the leaf's parent, by depth.
+    node: `[D + 1, B]` int32 or longer; entries from the root to the leaf's parent, by
+        depth.
     length: `[B]` int32; moves from the root to the leaf.
     parent, action, leaf: `[B]` int32; the last move of the path.
     is_new: `[B]` bool; whether the leaf is a new node.
@@ -21,9 +25,11 @@ class Paths:
     is_valid: `[B]` bool; whether the simulation is made. It is not where the game's
         simulations are used up or its tree is full.
     row: `[R]` int32; entries to update, game by game, each from depth 1 to the leaf; a
-        leaf is stored as `-1 - entry`.
+        leaf is stored as `-1 - entry`. On accelerators, row and backup_value are empty.
     backup_value: `[R]` float32; the values backed up to these entries.
-    root_backup_value: `[B]` float32; the values backed up to the roots.
+    max_depth: D, the longest path (moves).
+    levels: levels of the trees that a descent goes down at once, and that an
+        accelerator's backup updates at once; at most D + 1.
     """
 
     node: jax.Array
@@ -36,25 +42,31 @@ class Paths:
     is_valid: jax.Array
     row: jax.Array
     backup_value: jax.Array
-    root_backup_value: jax.Array
-
-    @property
-    def max_depth(self) -> int:
-        """D, the longest path (moves)."""
-        return len(self.node) - 1
+    max_depth: int = struct.field(pytree_node=False)
+    levels: int = struct.field(pytree_node=False)
 
     def entry(self, depth: int | jax.Array) -> jax.Array:
         """Returns `[B]` int32, the entries at a depth up to the leaf's."""
         return jnp.where(self.length == depth, self.leaf, self.node[depth])
 
 
-def empty_paths(base: jax.Array, max_depth: int) -> Paths:
-    """Allocates paths from the roots, the entries `base`."""
+def empty_paths(base: jax.Array, max_depth: int, packing: Packing | None) -> Paths:
+    """Allocates paths from the roots, the entries `base`.
+
+    Args:
+        base: `[B]` int32.
+        max_depth: D.
+        packing: of the nodes' statistics; None: they are not packed.
+    """
     batch_size = base.size
-    rows = batch_size * (max_depth + PORTION)
+    levels, rows = 1, batch_size * (max_depth + PORTION)
+    if packing is not None:
+        levels, rows = max(_LEVEL_WORDS // packing.num_words, 2), 0
+        levels = min(levels, max_depth + 1)
     zeros, false = jnp.zeros(batch_size, jnp.int32), jnp.zeros(batch_size, bool)
+    num_levels = 1 + -(-(max_depth + 1) // levels) * levels
     return Paths(
-        node=jnp.broadcast_to(base, (max_depth + 1, batch_size)),
+        node=jnp.broadcast_to(base, (num_levels, batch_size)),
         length=zeros,
         parent=zeros,
         action=zeros,
@@ -64,5 +76,6 @@ def empty_paths(base: jax.Array, max_depth: int) -> Paths:
         is_valid=false,
         row=jnp.zeros(rows, jnp.int32),
         backup_value=jnp.zeros(rows, jnp.float32),
-        root_backup_value=jnp.zeros(batch_size, jnp.float32),
+        max_depth=max_depth,
+        levels=levels,
     )

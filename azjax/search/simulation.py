@@ -100,34 +100,53 @@ class Simulator:
             lambda key, tree: self.root_selection(key, tree, jnp.int32(0))
         )(action_keys, self._one_node_trees(nodes, roots))
 
-        def descend(state):
-            depth, link, length, path, keys, action = state
-            is_descending = link >= 0
-            rows = nodes.rows(jnp.maximum(link, 0))
-            path = path.at[depth].set(rows.entry)
-            next_link = rows.statistics.next_link
-            if not self.caches_selection:
-                keys, action_keys = _split(keys)
-                selected = jax.vmap(
-                    self.interior_selection, in_axes=(0, 0, None, None)
-                )(action_keys, self._one_node_trees(nodes, rows), jnp.int32(0), depth)
-                action = jnp.where(is_descending, selected, action)
-                next_link = link_of_action(rows.statistics, selected)
-            link = jnp.where(is_descending, next_link, link)
-            return depth + 1, link, length + (link >= 0), path, keys, action
+        def next_links(depth, entry, keys, action):
+            """Selects an action at `[B]` nodes."""
+            if self.caches_selection:
+                return nodes.statistics.read(entry, "next_link"), keys, action
+            rows = nodes.rows(entry)
+            keys, action_keys = _split(keys)
+            action = jax.vmap(self.interior_selection, in_axes=(0, 0, None, None))(
+                action_keys, self._one_node_trees(nodes, rows), jnp.int32(0), depth
+            )
+            return link_of_action(rows.statistics, action), keys, action
 
+        def descend(state):
+            depth, link, length, path, parent, keys, action = state
+            entries = []
+            for _ in range(levels):
+                is_descending = (link >= 0) & (depth < paths.max_depth)
+                entry = jnp.maximum(link, 0)
+                entries.append(entry)
+                next_link, keys, selected = next_links(depth, entry, keys, action)
+                link = jnp.where(is_descending, next_link, link)
+                length += is_descending & (link >= 0)
+                parent = jnp.where(is_descending, entry, parent)
+                action = jnp.where(is_descending, selected, action)
+                depth += 1
+            path = jax.lax.dynamic_update_slice_in_dim(
+                path, jnp.stack(entries), state[0], axis=0
+            )
+            return depth, link, length, path, parent, keys, action
+
+        levels = paths.levels if self.caches_selection else 1
+        levels = min(levels, paths.max_depth - 1)
         link = link_of_action(roots.statistics, root_action)
         length = 1 + (link >= 0).astype(jnp.int32)
-        _, link, length, path, _, action = jax.lax.while_loop(
-            lambda state: (state[1] >= 0).any() & (state[0] < paths.max_depth),
-            descend,
-            (jnp.int32(1), link, length, paths.node, keys, root_action),
-        )
+        state = (1, link, length, paths.node, self.roots.entry, keys, root_action)
+        if 0 < levels == paths.max_depth - 1:
+            state = descend(state)
+        elif levels:
+            state = jax.lax.while_loop(
+                lambda state: (state[1] >= 0).any() & (state[0] < paths.max_depth),
+                descend,
+                (jnp.int32(1), *state[1:]),
+            )
+        _, link, length, path, parent, _, action = state
         # Where `max_depth` stopped the descent, one move too many was counted.
         length -= link >= 0
-        parent = path[length - 1, jnp.arange(length.size)]
         if self.caches_selection:
-            selected = nodes.statistics[parent].next_action
+            selected = nodes.statistics.read(parent, "next_action")
             action = jnp.where(length == 1, root_action, selected)
         is_new = link == UNVISITED
         leaf = jnp.where(is_new, self.first_free + index, linked_entry(link))

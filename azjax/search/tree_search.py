@@ -127,7 +127,7 @@ def search(
     )
     if tree is not None:
         nodes = simulator.select_everywhere(nodes)
-    paths = empty_paths(base, longest)
+    paths = empty_paths(base, longest, nodes.statistics.packing)
     carry = (typed_key(rng_key), nodes, paths)
     _, nodes, _ = loop_fn(0, num_steps, simulator.simulate, carry)
     return to_tree(nodes, num_nodes, invalid_actions, extra_data)
