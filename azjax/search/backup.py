@@ -153,11 +153,9 @@ def _update_levels(nodes: Nodes, paths: Paths, select: Select | None) -> Nodes:
         rows, is_leaf, is_updated = _rows_of_levels(now, paths, top)
         value, backup_value = _pass_up(now, rows, paths, top, value)
         rows, edge = _add_visit(now, rows, is_updated, backup_value, is_leaf)
-        first = jax.tree.map(lambda numbers: numbers[: value.size], edge)
+        first = jax.tree.map(lambda numbers: numbers[:1], edge)
         child = jax.tree.map(
-            lambda numbers, last: jnp.concatenate([numbers[value.size :], last]),
-            edge,
-            below,
+            lambda numbers, last: jnp.concatenate([numbers[1:], last]), edge, below
         )
         at = jnp.where(is_updated, rows.entry, nodes.size)
         new = _with_edge(rows.statistics, child, is_updated & ~is_leaf)
@@ -171,9 +169,9 @@ def _update_levels(nodes: Nodes, paths: Paths, select: Select | None) -> Nodes:
             new = new._replace(next_action=action, next_link=link)
         return top - levels, value, first, statistics.rewrite(at, new)
 
-    zero = jnp.zeros_like(paths.length)
+    zero = jnp.zeros((1, paths.length.size), jnp.int32)
     value = zero.astype(jnp.float32)
-    state = (value, Edge(zero, zero, zero, value), nodes.statistics)
+    state = (value[0], Edge(zero, zero, zero, value), nodes.statistics)
     if paths.levels > paths.max_depth:
         *_, statistics = update((0, *state))
     else:
@@ -187,14 +185,13 @@ def _update_levels(nodes: Nodes, paths: Paths, select: Select | None) -> Nodes:
 def _rows_of_levels(
     nodes: Nodes, paths: Paths, top: int | jax.Array
 ) -> tuple[Rows, jax.Array, jax.Array]:
-    """Returns the nodes of `paths.levels` levels, `[levels * B]`: whether each is a
+    """Returns the nodes of `paths.levels` levels, `[levels, B]`: whether each is a
     leaf, and whether it is on a path of a simulation that is made."""
     depth = top + jnp.arange(paths.levels, dtype=jnp.int32)[:, None]
     node = jax.lax.dynamic_slice_in_dim(paths.node, top, paths.levels)
     is_leaf = depth == paths.length
     is_updated = (depth <= paths.length) & paths.is_valid
-    entry = jnp.where(is_leaf, paths.leaf, node)
-    return nodes.rows(entry.ravel()), is_leaf.ravel(), is_updated.ravel()
+    return nodes.rows(jnp.where(is_leaf, paths.leaf, node)), is_leaf, is_updated
 
 
 def _pass_up(
@@ -206,18 +203,12 @@ def _pass_up(
 ) -> tuple[jax.Array, jax.Array]:
     """Passes `[B]` values from the level below to the level above.
 
-    Returns them, and the `[levels * B]` values that are backed up to the nodes. A
+    Returns them, and the `[levels, B]` values that are backed up to the nodes. A
     proven node passes its exact value on.
     """
-    entry, statistics, evaluation = rows
-    is_decided = is_proven_at(nodes, entry) & (evaluation.discount != 0)
-
-    def by_level(numbers: jax.Array) -> jax.Array:
-        return numbers.reshape(paths.levels, -1)
-
-    is_decided, exact = by_level(is_decided), by_level(statistics.value)
-    raw_value = by_level(evaluation.raw_value)
-    reward, discount = by_level(evaluation.reward), by_level(evaluation.discount)
+    raw_value, reward, discount = rows.evaluation[:3]
+    is_decided = is_proven_at(nodes, rows.entry) & (discount != 0)
+    exact = rows.statistics.value
     values = []
     for level in reversed(range(paths.levels)):
         depth = top + level
@@ -227,7 +218,7 @@ def _pass_up(
         values.append(value)
         above = reward[level] + discount[level] * value
         value = jnp.where(is_on_path, above, value)
-    return value, jnp.concatenate(values[::-1])
+    return value, jnp.stack(values[::-1])
 
 
 def _add_visit(
@@ -267,11 +258,11 @@ def _add_visit(
 
 def _with_edge(statistics: Statistics, edge: Edge, has_edge: jax.Array) -> Statistics:
     """Returns statistics with one edge of each node replaced, where `has_edge`."""
-    actions = jnp.arange(statistics.link.shape[-1])[None]
-    is_edge = has_edge[:, None] & (actions == edge.action[:, None])
+    actions = jnp.arange(statistics.link.shape[-1])
+    is_edge = has_edge[..., None] & (actions == edge.action[..., None])
 
     def put(numbers: jax.Array, new: jax.Array) -> jax.Array:
-        return jnp.where(is_edge, new[:, None], numbers)
+        return jnp.where(is_edge, new[..., None], numbers)
 
     return statistics._replace(
         link=put(statistics.link, edge.link),

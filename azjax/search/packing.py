@@ -3,6 +3,10 @@
 A GPU or TPU gathers or scatters a row of words in one operation, while a record of
 several arrays takes one for each. A CPU does better with the arrays, because it reads
 only those that are used. Packing is lossless.
+
+A TPU computes with tiles of 8 x 128 numbers. Words that were read have the records in
+the two minor dimensions there, because the few words or actions of a record would fill
+a part of the 128 lanes.
 """
 
 import dataclasses
@@ -13,11 +17,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 from flax import struct
+from jax.experimental.layout import Layout, with_layout_constraint
 
 from azjax.devices import target_platform
 
-WORD = jnp.dtype(jnp.uint32)
-_UNSIGNED = {size: jnp.dtype(f"uint{8 * size}") for size in (1, 2, 4, 8)}
+WORD = jnp.dtype(jnp.int32)
+# Unsigned below four bytes, so that a shift leaves no sign.
+_INTEGERS = {1: jnp.uint8, 2: jnp.uint16, 4: jnp.int32, 8: jnp.int64}
 
 
 @dataclasses.dataclass(frozen=True)
@@ -51,26 +57,27 @@ class Packing:
         return sum(_num_words(size, items) for size, items in self._sizes())
 
     def pack(self, records: Any) -> jax.Array:
-        """Returns `[R, W]` uint32 words."""
+        """Returns `[..., W]` words."""
         leaves = self.structure.flatten_up_to(records)
-        num_rows = len(leaves[0])
+        leading = leaves[0].shape[: leaves[0].ndim - len(self.shapes[0])]
         parts = []
         for size, _ in self._sizes():
             items = [
-                _to_unsigned(jnp.asarray(leaf, dtype)).reshape(num_rows, -1)
+                _to_integer(jnp.asarray(leaf, dtype)).reshape(*leading, -1)
                 for leaf, dtype in zip(leaves, self.dtypes, strict=True)
                 if dtype.itemsize == size
             ]
-            parts.append(_to_words(jnp.concatenate(items, axis=1)))
-        return jnp.concatenate(parts, axis=1)
+            parts.append(_to_words(jnp.concatenate(items, axis=-1)))
+        return _words_major(jnp.concatenate(parts, axis=-1))
 
     def unpack(self, words: jax.Array) -> Any:
-        """Returns the records in `[R, W]` words."""
+        """Returns the records in `[..., W]` words."""
+        words = _words_major(words)
         leaves: list[Any] = [None] * len(self.shapes)
         first_word = 0
         for size, num_items in self._sizes():
             num_words = _num_words(size, num_items)
-            items = _from_words(words[:, first_word : first_word + num_words], size)
+            items = _from_words(words[..., first_word : first_word + num_words], size)
             first_word += num_words
             first = 0
             for number, (shape, dtype) in enumerate(
@@ -78,8 +85,8 @@ class Packing:
             ):
                 if dtype.itemsize == size:
                     after = first + math.prod(shape)
-                    part = items[:, first:after].reshape(len(words), *shape)
-                    leaves[number] = _from_unsigned(part, dtype)
+                    part = items[..., first:after].reshape(*words.shape[:-1], *shape)
+                    leaves[number] = _from_integer(part, dtype)
                     first = after
         return self.structure.unflatten(leaves)
 
@@ -98,45 +105,57 @@ class Packing:
         return [(size, items) for size, items in found.items() if items]
 
 
+def _words_major(words: jax.Array) -> jax.Array:
+    """Returns `[..., W]` words, in the memory of a TPU as `[W, ...]`."""
+    if target_platform() != "tpu":
+        return words
+    order = (words.ndim - 1, *range(words.ndim - 1))
+    return with_layout_constraint(words, Layout(major_to_minor=order))
+
+
 def _num_words(size: int, items: int) -> int:
     return -(-size * items // WORD.itemsize)
 
 
-def _to_unsigned(leaf: jax.Array) -> jax.Array:
+def _to_integer(leaf: jax.Array) -> jax.Array:
     if leaf.dtype == jnp.bool:
         return leaf.astype(jnp.uint8)
-    return jax.lax.bitcast_convert_type(leaf, _UNSIGNED[leaf.dtype.itemsize])
+    return jax.lax.bitcast_convert_type(leaf, _INTEGERS[leaf.dtype.itemsize])
 
 
-def _from_unsigned(items: jax.Array, dtype: np.dtype) -> jax.Array:
+def _from_integer(items: jax.Array, dtype: np.dtype) -> jax.Array:
     if dtype == jnp.bool:
         return items != 0
     return jax.lax.bitcast_convert_type(items, dtype)
 
 
 def _to_words(items: jax.Array) -> jax.Array:
-    """Returns `[R, W]` words with `[R, I]` unsigned items in them."""
+    """Returns `[..., W]` words with `[..., I]` integers in them."""
     size = items.dtype.itemsize
     if size >= WORD.itemsize:
-        return jax.lax.bitcast_convert_type(items, WORD).reshape(len(items), -1)
+        words = jax.lax.bitcast_convert_type(items, WORD)
+        return words.reshape(*items.shape[:-1], -1)
     per_word = WORD.itemsize // size
-    words = jnp.zeros((len(items), _num_words(size, items.shape[1])), WORD)
-    for place in range(min(per_word, items.shape[1])):
-        part = items[:, place::per_word].astype(WORD) << (8 * size * place)
-        words |= jnp.pad(part, ((0, 0), (0, words.shape[1] - part.shape[1])))
+    num_words = _num_words(size, items.shape[-1])
+    words = jnp.zeros((*items.shape[:-1], num_words), WORD)
+    for place in range(min(per_word, items.shape[-1])):
+        part = items[..., place::per_word].astype(WORD) << (8 * size * place)
+        missing = num_words - part.shape[-1]
+        words |= jnp.pad(part, [(0, 0)] * (part.ndim - 1) + [(0, missing)])
     return words
 
 
 def _from_words(words: jax.Array, size: int) -> jax.Array:
-    """Returns `[R, I]` unsigned items of `size` bytes, filler at the end included."""
+    """Returns `[..., I]` integers of `size` bytes, filler at the end included."""
+    leading = words.shape[:-1]
     if size > WORD.itemsize:
-        words = words.reshape(len(words), -1, size // WORD.itemsize)
+        words = words.reshape(*leading, -1, size // WORD.itemsize)
     if size >= WORD.itemsize:
-        items = jax.lax.bitcast_convert_type(words, _UNSIGNED[size])
-        return items.reshape(len(words), -1)
+        items = jax.lax.bitcast_convert_type(words, _INTEGERS[size])
+        return items.reshape(*leading, -1)
     shifts = jnp.arange(0, 8 * WORD.itemsize, 8 * size, dtype=WORD)
-    items = (words[:, :, None] >> shifts[None, None]).astype(_UNSIGNED[size])
-    return items.reshape(len(words), -1)
+    items = (words[..., None] >> shifts).astype(_INTEGERS[size])
+    return items.reshape(*leading, -1)
 
 
 @struct.dataclass
@@ -189,7 +208,7 @@ class Table:
             return numbers.at[index].get(mode="clip", wrap_negative_indices=False)
         word, dtype = self.packing.place(field)
         words = self.data.at[index, word].get(mode="clip", wrap_negative_indices=False)
-        return _from_unsigned(words, dtype)
+        return _from_integer(words, dtype)
 
     def set(self, index: jax.Array, records: Any) -> "Table":
         """Returns the table with `[R]` records replaced; an index of M replaces none.

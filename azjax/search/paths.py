@@ -4,10 +4,12 @@ import jax
 import jax.numpy as jnp
 from flax import struct
 
+from azjax.devices import target_platform
 from azjax.search.packing import Packing
 
 PORTION = 2  # listed nodes updated at once, per game of the batch
-_LEVEL_WORDS = 2048  # of a game's rows updated at once on an accelerator
+_LEVEL_WORDS = 2048  # of a game's rows updated at once on a GPU
+_TPU_LEVELS = 8  # rows of a TPU's tile
 
 
 @struct.dataclass
@@ -62,6 +64,8 @@ def empty_paths(base: jax.Array, max_depth: int, packing: Packing | None) -> Pat
     levels, rows = 1, batch_size * (max_depth + PORTION)
     if packing is not None:
         levels, rows = max(_LEVEL_WORDS // packing.num_words, 2), 0
+        if target_platform() == "tpu":
+            levels = _TPU_LEVELS
         levels = min(levels, max_depth + 1)
     zeros, false = jnp.zeros(batch_size, jnp.int32), jnp.zeros(batch_size, bool)
     num_levels = 1 + -(-(max_depth + 1) // levels) * levels

@@ -86,9 +86,13 @@ class Simulator:
         extra_data = jax.tree.map(lambda leaf: leaf[game], self.extra_data)
         trees = one_node_trees(nodes, rows, self.invalid_actions[game], extra_data)
         key, node_index, depth = jax.random.key(0), jnp.int32(0), jnp.int32(1)
-        return jax.vmap(
-            lambda tree: self.interior_selection(key, tree, node_index, depth)
-        )(trees)
+
+        def select(tree):
+            return self.interior_selection(key, tree, node_index, depth)
+
+        for _ in rows.entry.shape:
+            select = jax.vmap(select)
+        return select(trees)
 
     def _select_path(
         self, nodes: Nodes, paths: Paths, keys: jax.Array, index: int | jax.Array
@@ -224,6 +228,7 @@ def one_node_trees(
         extra_data: leaves `[R, ...]`; of their games.
     """
     _, statistics, evaluation = rows
+    num_axes = rows.entry.ndim
     lowest = jnp.finfo(jnp.float32).min
     prior = jnp.where(losing_actions(nodes, rows), lowest, evaluation.prior)
     child = linked_entry(statistics.link)
@@ -244,7 +249,7 @@ def one_node_trees(
         "node_qvalues": statistics.qvalue,
     }
     return _OneNode(
-        **{name: leaf[:, None] for name, leaf in fields.items()},
+        **{name: jnp.expand_dims(leaf, num_axes) for name, leaf in fields.items()},
         parents=None,
         children_index=None,
         embeddings=None,
