@@ -305,7 +305,8 @@ def make_table(row: dict) -> rich.table.Table:
     table = rich.table.Table(
         "part",
         *(rich.table.Column(one, justify="right") for one in ("times", *counted)),
-        title=f"{row['program']} for {row['device']}",
+        title=f"{row['program']} for {row['device']}, compiled in "
+        f"{row['compile_seconds']:.0f} s",
     )
     for part in row["parts"]:
         numbers = (f"{part[one]:,.0f}" for one in counted)
@@ -313,18 +314,18 @@ def make_table(row: dict) -> rich.table.Table:
     for title, found in (("longest loop, with its loops", once), ("total", total)):
         numbers = (f"{found[one]:,.1f}" for one in counted)
         table.add_row(title, "", *numbers)
-    notes = [
-        f"the longest loop once: predicates {once['predicates']:.1f} for the host, "
-        f"{once['predicates_in_graphs']:.1f} in CUDA graphs",
-        f"custom calls {once['custom_calls']:.0f}",
-        f"compiled in {row['compile_seconds']:.0f} s",
-    ]
+    notes = []
+    if total["cycles"]:
+        notes.append(f"custom calls {once['custom_calls']:.0f}")
+    else:
+        notes.append(
+            f"predicates {once['predicates']:.1f} for the host and "
+            f"{once['predicates_in_graphs']:.1f} in CUDA graphs"
+        )
     if chip and chip.clock:
         microseconds = 1e6 * once["cycles"] / chip.clock
         notes.append(f"{microseconds:.0f} us at {chip.clock / 1e6:g} MHz")
-    if row["temp_bytes"] is not None:
-        notes.append(f"temporary memory {row['temp_bytes'] / 1e6:.0f} MB")
-    table.caption = "; ".join(notes)
+    table.caption = f"once through the longest loop: {', '.join(notes)}"
     return table
 
 
@@ -385,7 +386,7 @@ def measure_rules(library: str, name: str, settings: Settings) -> dict:
     with tracing_for(mesh.devices.flat[0].platform):
         arguments = placed(mesh, (jax.eval_shape(fill), actions))
         found = report(
-            mesh, jax.jit(step_all), *arguments, trips=lambda: measure_trips(play)
+            mesh, jit_network(step_all), *arguments, trips=lambda: measure_trips(play)
         )
     return found["total"] | {"compile_seconds": found["compile_seconds"]}
 
@@ -415,12 +416,8 @@ def make_games_table(rows: list[dict]) -> rich.table.Table:
     """Returns the table of games."""
     names = ("cycles", "gathers", "scatters")
     if not rows[0]["azjax"]["cycles"]:
-        names = ("kernels", "predicates", "predicates_in_graphs")
-    columns = [
-        f"{library}: {name.replace('_', ' ')}"
-        for library in ("azjax", "pgx")
-        for name in names
-    ]
+        names = ("kernels", "predicates")
+    columns = [f"{library}: {name}" for library in ("azjax", "pgx") for name in names]
     table = rich.table.Table(
         "game",
         *(rich.table.Column(one, justify="right") for one in columns),
