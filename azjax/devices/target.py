@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import jax
+import jax.numpy as jnp
 from jax.core import Tracer
 
 _targets: list[str] = []
@@ -18,9 +19,9 @@ _CPU_OPTIONS = {
         "LIBRARY_FUSION_TYPE_INDIVIDUAL_DOT,LIBRARY_FUSION_TYPE_REDUCE"
     )
 }
-# By default XLA:GPU launches every kernel of a loop from the host and copies the test of
-# the loop's end to it. With these options the whole loop is one CUDA graph, if the
-# driver has CUDA 12.3 or newer. WHILE and CONVOLUTION are not among the defaults.
+# By default the host launches every kernel of a loop on a GPU, and waits for the test
+# of its end. With these options the loop is one CUDA graph, if the driver has CUDA 12.3
+# or newer; WHILE and CONVOLUTION are not among XLA's defaults.
 _GPU_OPTIONS = {
     "xla_gpu_enable_command_buffer": (
         "FUSION,CUBLAS,CUBLASLT,CUSTOM_CALL,CUDNN,CONDITIONAL,WHILE,CONVOLUTION"
@@ -59,7 +60,8 @@ def network_compiler_options(platform: str) -> dict[str, str] | None:
     """
     if platform == "cpu":
         return _cpu_options()
-    return _gpu_options() if platform == "gpu" else None
+    is_set = "xla_gpu_enable_command_buffer" in os.environ.get("XLA_FLAGS", "")
+    return _gpu_options() if platform == "gpu" and not is_set else None
 
 
 @functools.cache
@@ -77,8 +79,6 @@ def _cpu_options() -> dict[str, str] | None:
 @functools.cache
 def _gpu_options() -> dict[str, str] | None:
     """Returns the options if the GPU, or an absent one, runs a loop with them."""
-    if "xla_gpu_enable_command_buffer" in os.environ.get("XLA_FLAGS", ""):
-        return None
     gpus = [device for device in jax.local_devices() if device.platform == "gpu"]
     if not gpus:
         return _GPU_OPTIONS
@@ -104,7 +104,10 @@ def _gpu_options() -> dict[str, str] | None:
 
 
 def _count_to(number: jax.Array) -> jax.Array:
-    return jax.lax.while_loop(lambda count: count < number, lambda count: count + 1, 0)
+    zero = jnp.zeros_like(number)
+    return jax.lax.while_loop(
+        lambda count: count < number, lambda count: count + 1, zero
+    )
 
 
 class NetworkFunction:

@@ -4,7 +4,7 @@ import functools
 from typing import Any
 
 import jax
-import numpy as np
+import jax.numpy as jnp
 
 from azjax.checks import check_int
 from azjax.search.config import MAX_NODES, SearchConfig
@@ -47,8 +47,8 @@ def search_bytes(
     nodes = jax.eval_shape(
         lambda state: empty_nodes(state, num_actions, num_nodes), states
     )
-    packing, base = nodes.statistics.packing, np.zeros(1, np.int32)
-    paths = jax.eval_shape(lambda: empty_paths(base, depth, packing))
+    packing = nodes.statistics.packing
+    paths = jax.eval_shape(lambda: empty_paths(jnp.zeros(1, int), depth, packing))
     total = tree_bytes(paths)
     if packing is not None:
         total += paths.levels * packing.num_words * WORD.itemsize  # the updated rows

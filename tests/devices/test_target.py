@@ -1,8 +1,12 @@
+import contextlib
 import runpy
+from types import SimpleNamespace
+from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pytest
 from jax.sharding import Mesh, NamedSharding, PartitionSpec
 
 from azjax.devices import (
@@ -66,7 +70,7 @@ def test_convolutions_on_a_cpu_are_not_computed_by_ynnpack():
 
 
 def test_other_platforms_and_versions_have_no_options(monkeypatch):
-    assert network_compiler_options("gpu") is network_compiler_options("tpu") is None
+    assert network_compiler_options("tpu") is None
     jit = jax.jit
 
     def jit_with_unknown_option(function, *, compiler_options):
@@ -77,3 +81,43 @@ def test_other_platforms_and_versions_have_no_options(monkeypatch):
         patch.setattr(jax, "jit", jit_with_unknown_option)
         found = runpy.run_path(target.__file__)["network_compiler_options"]("cpu")
     assert found is None
+
+
+class Gpu(NamedTuple):
+    """A device that JAX could find; programs run on the CPU."""
+
+    client: SimpleNamespace
+    platform: str = "gpu"
+    device_kind: str = "NVIDIA H100"
+
+
+@pytest.mark.parametrize(
+    ("version", "result", "has_options"),
+    [
+        ("cuda 12090", None, True),
+        ("cuda 12090", 7, False),
+        ("rocm 70000", None, False),
+        (None, None, True),  # compiles for an absent GPU
+    ],
+)
+def test_loops_are_graphs_on_gpus_that_run_them(
+    version, result, has_options, monkeypatch, recwarn
+):
+    jit = jax.jit
+
+    def jit_on_cpu(function, *, compiler_options):
+        assert "WHILE" in compiler_options["xla_gpu_enable_command_buffer"]
+        return jit(function) if result is None else lambda number: result
+
+    gpu = Gpu(SimpleNamespace(platform_version=version))
+    with monkeypatch.context() as patch:
+        patch.setattr(jax, "local_devices", lambda: [gpu] if version else [])
+        patch.setattr(jax, "default_device", lambda device: contextlib.nullcontext())
+        patch.setattr(jax, "jit", jit_on_cpu)
+        find = runpy.run_path(target.__file__)["network_compiler_options"]
+        found = find("gpu")
+        patch.setenv("XLA_FLAGS", "--xla_gpu_enable_command_buffer=")
+        assert find("gpu") is None  # what the user set stays
+    assert ("xla_gpu_enable_command_buffer" in (found or {})) == has_options
+    warned = [str(warning.message) for warning in recwarn]
+    assert ["NVIDIA H100" in text for text in warned] == [True] * (result is not None)

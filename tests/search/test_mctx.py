@@ -136,7 +136,7 @@ CASES = {
         functools.partial(
             mctx.gumbel_muzero_policy, qtransform=rescaled, max_num_considered_actions=3
         ),
-        platform="tpu",
+        platform="gpu",
         from_empty=True,
     ),
     "muzero_policy": Case(

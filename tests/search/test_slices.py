@@ -3,6 +3,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 
+from azjax.devices import tracing_for
 from azjax.search import AlphaZeroConfig, GumbelConfig, SearchSlice, search
 
 PER_SLICE = 6
@@ -11,18 +12,19 @@ SHORT = 7
 NUM_NODES = 40
 LINES = ("", "b2 a1")
 NOTHING = np.zeros(2, np.int32)
+# The configuration of the search, and the platform for which it is traced.
 CONFIGS = {
-    "gumbel": GumbelConfig(),
-    "few actions": GumbelConfig(max_num_considered_actions=3),
-    "alphazero": AlphaZeroConfig(),
-    "proofs": GumbelConfig(use_solver=True),
+    "gumbel": (GumbelConfig(), "cpu"),
+    "few actions": (GumbelConfig(max_num_considered_actions=3), "tpu"),
+    "alphazero": (AlphaZeroConfig(), "gpu"),
+    "proofs": (GumbelConfig(use_solver=True), "gpu"),
 }
 
 
 class Programs:
     """Compiled searches with noise, which start from trees."""
 
-    def __init__(self, searching, config):
+    def __init__(self, searching, config, platform):
         policy = config.policy(explores=True)
         self.states = searching.positions(*LINES)
         self.empty = searching.empty_tree(
@@ -41,7 +43,8 @@ class Programs:
                     search_slice=search_slice,
                 )
 
-            return jax.jit(run).lower(self.empty, search_slice).compile()
+            with tracing_for(platform):
+                return jax.jit(run).lower(self.empty, search_slice).compile()
 
         some = SearchSlice(TOTALS, NOTHING)
         self.whole = compile_for(SHORT, None)
@@ -64,7 +67,7 @@ class Programs:
     ],
 )
 def programs(request, tic_tac_toe):
-    return Programs(tic_tac_toe, CONFIGS[request.param])
+    return Programs(tic_tac_toe, *CONFIGS[request.param])
 
 
 def assert_same_search(found, expected, rows):

@@ -321,6 +321,23 @@ def test_a_search_adds_its_simulations_to_the_kept_tree(
     check_subtree(tree, tree.children_index[games, 0, output.action], 40)
 
 
+@pytest.mark.parametrize(
+    "platform", ["gpu", pytest.param("tpu", marks=pytest.mark.slow)]
+)
+def test_a_program_for_an_accelerator_makes_the_same_tree(
+    platform, tic_tac_toe, config, searched, states
+):
+    after, nodes = after_best_moves(tic_tac_toe, searched, states)
+    kept = jax.device_get(keep(searched.search_tree, nodes, max_nodes=40))
+    found, expected = (
+        tic_tac_toe.search(
+            config, NUM_SIMULATIONS, after, tree=kept, sharpness=1.0, platform=name
+        )
+        for name in (platform, "cpu")
+    )
+    chex.assert_trees_all_equal(found.search_tree, expected.search_tree)
+
+
 def test_simulations_without_room_are_skipped(tic_tac_toe, config, states):
     """The simulations of four moves do not fit into a tree for one and a half."""
     tree = start(tic_tac_toe, config, states)
