@@ -56,7 +56,7 @@ from jax.sharding import Mesh, NamedSharding, PartitionSpec
 from search import Algorithm, make_search, make_subjects, random_moves, trivial_network
 from trips import Trips, lengths_of, measure_trips
 
-from azjax import games, search
+from azjax import games
 from azjax.devices import (
     CHIPS,
     Program,
@@ -68,6 +68,7 @@ from azjax.devices import (
     tracing_for,
 )
 from azjax.games.core import initial_states, select
+from azjax.networks import cast_variables
 from azjax.players.model import evaluate, is_illegal, make_recurrent_fn, make_root
 from azjax.training import make_algorithm, preset
 from azjax.training.lanes import abstract_state
@@ -155,9 +156,10 @@ def self_play_search(settings: Settings, mesh: Mesh) -> tuple[Callable, Any]:
     )
 
     def move(variables, rng_key, states):
+        variables = cast_variables(network, variables)
         outputs = evaluate(game, network, variables, states)
         root: Any = make_root(game, *outputs, states)
-        output = search.gumbel_policy(
+        output = config.search.policy(explores=True)(
             variables,
             rng_key,
             root,
