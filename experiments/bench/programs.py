@@ -102,6 +102,7 @@ class Settings:
     batch: parallel games.
     simulations: simulations of a search.
     games: rows of the table of games.
+    libraries: its columns; pgx's 19x19 Go compiles for more than 20 minutes.
     json: print JSON instead of tables.
     check: compare with the recorded numbers instead.
     record: write new numbers to `programs.json`.
@@ -113,6 +114,7 @@ class Settings:
     batch: int = 4096
     simulations: int = 32
     games: tuple[str, ...] = tuple(ROWS)
+    libraries: tuple[Literal["azjax", "pgx"], ...] = ("azjax", "pgx")
     json: bool = False
     check: bool = False
     record: bool = False
@@ -403,7 +405,9 @@ def measure_games(settings: Settings) -> list[dict]:
     for name in settings.games:
         row: dict[str, Any] = {"device": settings.device, "batch": settings.batch}
         row["game"] = name
-        for library, own_name in (("azjax", name), ("pgx", ROWS.get(name))):
+        names = {"azjax": name, "pgx": ROWS.get(name)}
+        for library in settings.libraries:
+            own_name = names[library]
             if own_name is None:
                 continue
             try:
@@ -419,9 +423,10 @@ def measure_games(settings: Settings) -> list[dict]:
 
 def make_games_table(rows: list[dict]) -> rich.table.Table:
     """Returns the table of games."""
-    names = ("cycles", "gathers", "scatters")
-    if not rows[0]["azjax"]["cycles"]:
-        names = ("kernels", "predicates")
+    has_cycles = any((row.get("azjax") or {}).get("cycles") for row in rows)
+    names = (
+        ("cycles", "gathers", "scatters") if has_cycles else ("kernels", "predicates")
+    )
     columns = [f"{library}: {name}" for library in ("azjax", "pgx") for name in names]
     table = rich.table.Table(
         "game",
