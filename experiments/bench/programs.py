@@ -453,9 +453,8 @@ def recorded_counts(row: dict) -> dict[str, float]:
     if row["total"]["cycles"]:
         names = ("cycles", "gathers", "scatters")
         return {name: round(row["total"][name]) for name in names}
-    return {
-        name: round(row["longest_loop"][name], 1) for name in ("kernels", "predicates")
-    }
+    names = ("kernels", "predicates", "kernels_outside_graphs")
+    return {name: round(row["longest_loop"][name], 1) for name in names}
 
 
 def worse(found: dict[str, float], recorded: dict[str, float]) -> list[str]:
