@@ -157,8 +157,9 @@ counts them. No TPU has confirmed the estimates.
 On a GPU it is 0.41 us a kernel, 22.9 us a predicate (a decision of the host) and
 93 us a simulation, which fits four searches of 4,096 games measured on one H200 within
 1%, and the matrix products at the peak. A network reaches
-[about 40% of the peak there](results.md#on-a-gpu), and copies between GPUs are left out,
-so that most runs are slower than that; other cards, games and numbers of games differ.
+[about 40% of the peak there](results.md#on-a-gpu), and copies between GPUs are left
+out, so that most runs are slower than that; other cards, games and numbers of games
+differ.
 
 On both, loops whose length depends on the data count once, except searches.
 

@@ -197,11 +197,9 @@ def _speed(result: Forecast) -> list[str]:
         total = " + ".join(f"{name} {one:.3g}" for name, one in parts.items())
         lines.append(f"  {simulations} simulations: {total}; {speed:,.0f} positions/s")
     mean = len(result.speeds) / sum(1 / speed for speed in result.speeds)
-    lines = [
-        *dict.fromkeys(lines),
-        f"  mean of the run: {bound}{mean:,.0f} positions/s",
-    ]
-    if not is_gpu:
+    lines = list(dict.fromkeys(lines))
+    lines.append(f"  mean of the run: {mean:,.0f} positions/s")
+    if chip.gpu is None:
         return [*lines, "cycles / clock; gathers, scatters and others have no estimate"]
     fitted = (estimates.KERNEL, estimates.PREDICATE, estimates.SIMULATION)
     kernel, predicate, simulation = (f"{1e6 * one:g} us a" for one in fitted)
