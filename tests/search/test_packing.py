@@ -35,14 +35,24 @@ def assert_same_bits(found, expected):
         assert np.asarray(ours).tobytes() == np.asarray(theirs).tobytes()
 
 
-def test_unpacked_records_have_the_bits_that_were_packed():
+@pytest.mark.parametrize("platform", ["gpu", "tpu"])
+@pytest.mark.parametrize("shape", [(3,), (1, 3)])
+def test_unpacked_records_have_the_bits_that_were_packed(platform, shape):
     packing = Packing.of(RECORDS)
-    words, unpacked = jax.jit(
-        lambda records: (packing.pack(records), packing.unpack(packing.pack(records)))
-    )(RECORDS)
+    records = {
+        name: leaf.reshape(*shape, *leaf.shape[1:]) for name, leaf in RECORDS.items()
+    }
+
+    @jax.jit
+    def change(records):
+        with tracing_for(platform):
+            words = packing.pack(records)
+            return words, packing.unpack(words)
+
+    words, unpacked = change(records)
     # Three words of four bytes each, nine items of two bytes, six of one byte.
-    assert words.shape == (3, packing.num_words) == (3, 3 + 5 + 2)
-    assert_same_bits(unpacked, RECORDS)
+    assert words.shape == (*shape, packing.num_words) == (*shape, 3 + 5 + 2)
+    assert_same_bits(unpacked, records)
 
 
 @pytest.mark.parametrize("platform", ["cpu", "gpu", "tpu"])
