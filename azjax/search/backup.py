@@ -189,9 +189,10 @@ def _rows_of_levels(
     leaf, and whether it is on a path of a simulation that is made."""
     depth = top + jnp.arange(paths.levels, dtype=jnp.int32)[:, None]
     node = jax.lax.dynamic_slice_in_dim(paths.node, top, paths.levels)
-    is_leaf = depth == paths.length
-    is_updated = (depth <= paths.length) & paths.is_valid
-    return nodes.rows(jnp.where(is_leaf, paths.leaf, node)), is_leaf, is_updated
+    is_leaf = depth == paths.length[None]
+    is_updated = (depth <= paths.length[None]) & paths.is_valid[None]
+    entry = jnp.where(is_leaf, paths.leaf[None], node)
+    return nodes.rows(entry), is_leaf, is_updated
 
 
 def _pass_up(
@@ -258,8 +259,8 @@ def _add_visit(
 
 def _with_edge(statistics: Statistics, edge: Edge, has_edge: jax.Array) -> Statistics:
     """Returns statistics with one edge of each node replaced, where `has_edge`."""
-    actions = jnp.arange(statistics.link.shape[-1])
-    is_edge = has_edge[..., None] & (actions == edge.action[..., None])
+    is_action = jax.nn.one_hot(edge.action, statistics.link.shape[-1], dtype=bool)
+    is_edge = has_edge[..., None] & is_action
 
     def put(numbers: jax.Array, new: jax.Array) -> jax.Array:
         return jnp.where(is_edge, new[..., None], numbers)

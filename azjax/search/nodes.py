@@ -187,6 +187,6 @@ def linked_entry(link: jax.Array) -> jax.Array:
 
 def link_of_action(statistics: Statistics, action: jax.Array) -> jax.Array:
     """Returns `[R]` links of one action each."""
-    chosen = jnp.arange(statistics.link.shape[-1]) == action[..., None]
+    chosen = jax.nn.one_hot(action, statistics.link.shape[-1], dtype=bool)
     # On a TPU a masked sum is much faster than a gather of single numbers.
     return jnp.where(chosen, statistics.link, 0).sum(axis=-1, dtype=jnp.int32)

@@ -154,6 +154,7 @@ def _from_words(words: jax.Array, size: int) -> jax.Array:
         items = jax.lax.bitcast_convert_type(words, _INTEGERS[size])
         return items.reshape(*leading, -1)
     shifts = jnp.arange(0, 8 * WORD.itemsize, 8 * size, dtype=WORD)
+    shifts = jnp.expand_dims(shifts, range(words.ndim))
     items = (words[..., None] >> shifts).astype(_INTEGERS[size])
     return items.reshape(*leading, -1)
 
