@@ -9,6 +9,7 @@ from azjax.search.packing import Packing
 
 PORTION = 2  # listed nodes updated at once, per game of the batch
 _LEVEL_WORDS = 2048  # of a game's rows updated at once on a GPU
+_MAX_LEVELS = 48  # the time to compile grows with them
 _TPU_LEVELS = 8  # rows of a TPU's tile
 
 
@@ -63,7 +64,7 @@ def empty_paths(base: jax.Array, max_depth: int, packing: Packing | None) -> Pat
     batch_size = base.size
     levels, rows = 1, batch_size * (max_depth + PORTION)
     if packing is not None:
-        levels, rows = max(_LEVEL_WORDS // packing.num_words, 2), 0
+        levels, rows = max(min(_LEVEL_WORDS // packing.num_words, _MAX_LEVELS), 2), 0
         if target_platform() == "tpu":
             levels = _TPU_LEVELS
         levels = min(levels, max_depth + 1)
