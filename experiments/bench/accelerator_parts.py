@@ -34,7 +34,7 @@ from azjax.training import (
     preset,
     train_iteration,
 )
-from azjax.training.forecast import Work, forecast, work
+from azjax.training.forecast import Work, work
 from azjax.training.lanes import abstract_state
 from azjax.training.metrics import read_metrics
 from azjax.training.phases import phases
@@ -121,7 +121,7 @@ def measure_games(settings: Settings, sheet: Sheet) -> None:
 
     sizes = {
         **{"connect_four": 2**16, "go_9x9": 2**13, "chess": 2**11, "othello": 2**14},
-        **{"go_19x19": 2**11, "hex": 2**14, "tic_tac_toe": 2**16},
+        **{"hex": 2**14, "go_19x19": 2**11, "tic_tac_toe": 2**16},
     }
     for name, size in {"tic_tac_toe": 8}.items() if settings.quick else sizes.items():
         if not sheet.has_time():
@@ -148,15 +148,21 @@ def measure_search(settings: Settings, sheet: Sheet) -> None:
     bench = importlib.import_module("search")
 
     cases: list[tuple[int, Any, int]] = [
-        *((4096, algorithm, 32) for algorithm in ("gumbel", "puct")),
-        *((1024, algorithm, 128) for algorithm in ("gumbel", "puct")),
+        (batch, algorithm, simulations)
+        for batch, simulations in ((4096, 32), (1024, 128), (16384, 32))
+        for algorithm in ("gumbel", "puct")
     ]
-    options = bench.Settings(priors=("flat",), repeats=1 if settings.quick else 3)
+    subjects = ("azjax", "mctx")
+    repeats = 1 if settings.quick else 5
+    options = bench.Settings(priors=("flat",), subjects=subjects, repeats=repeats)
     for case in [(4, "gumbel", 4)] if settings.quick else cases:
         if not sheet.has_time():
             sheet.add("left_out", case)
             continue
-        sheet.add("results", *bench.measure(*case, options))
+        try:
+            sheet.add("results", *bench.measure(*case, options))
+        except RuntimeError as error:  # of XLA, or different results
+            sheet.add("errors", f"{case}: {error}")
     draw_bars(
         settings.out / "search.png",
         "Tree search with a trivial network, million simulations a second",
@@ -167,9 +173,13 @@ def measure_search(settings: Settings, sheet: Sheet) -> None:
                 for row in sheet.values.get("results", [])
                 if row["subject"] == subject
             }
-            for subject in ("azjax", "mctx")
+            for subject in dict.fromkeys(
+                row["subject"] for row in sheet.values.get("results", [])
+            )
         },
     )
+    if "errors" in sheet.values:
+        raise SystemExit("; ".join(sheet.values["errors"]))
 
 
 def config_of(settings: Settings, **changes: Any) -> TrainConfig:
@@ -195,11 +205,6 @@ def config_of(settings: Settings, **changes: Any) -> TrainConfig:
         ),
     }
     return preset("cpu", "tic_tac_toe", **small | changes)
-
-
-def measure_forecast(settings: Settings, sheet: Sheet) -> None:
-    """Forecasts the phases of the run, as `azjax plan` does."""
-    sheet.write(**forecast(config_of(settings)).to_json())
 
 
 def measure_throughput(settings: Settings, sheet: Sheet) -> None:
@@ -341,9 +346,12 @@ def draw_bars(
     figure = Figure(figsize=(7, 1.4 + 0.5 * len(names)), dpi=150, layout="constrained")
     axes = figure.subplots()
     height = 0.8 / len(series)
-    colors = (NETWORK, SEARCH, PALE_INK)
+    colors = (NETWORK, SEARCH, PALE_INK, INK)
     for place, (label, bars) in enumerate(series.items()):
-        rows = [names.index(name) + (place - 0.5) * height for name in bars]
+        rows = [
+            names.index(name) + (place - (len(series) - 1) / 2) * height
+            for name in bars
+        ]
         drawn = axes.barh(
             rows, list(bars.values()), height, label=label, color=colors[place]
         )
@@ -375,10 +383,9 @@ def draw_throughput(path: pathlib.Path, rows: list[dict[str, Any]]) -> None:
 
 MEASURES: dict[str, Callable[[Settings, Sheet], None]] = {
     "device": measure_device,
-    "games": measure_games,
     "search": measure_search,
-    "forecast": measure_forecast,
     "throughput": measure_throughput,
+    "games": measure_games,
     "learning": measure_learning,
 }
 
