@@ -345,7 +345,7 @@ def draw_bars(
     names = list(dict.fromkeys(name for bars in series.values() for name in bars))
     figure = Figure(figsize=(7, 1.4 + 0.5 * len(names)), dpi=150, layout="constrained")
     axes = figure.subplots()
-    height = 0.8 / len(series)
+    height = 0.8 / max(len(series), 1)
     colors = (NETWORK, SEARCH, PALE_INK, INK)
     for place, (label, bars) in enumerate(series.items()):
         rows = [
@@ -361,7 +361,7 @@ def draw_bars(
     axes.margins(x=0.1)
     axes.set_title(title, loc="left", color=INK)
     axes.spines[["top", "right"]].set_visible(False)
-    figure.legend(loc="outside lower center", ncols=len(series), frameon=False)
+    figure.legend(loc="outside lower center", ncols=max(len(series), 1), frameon=False)
     figure.savefig(path)
 
 
