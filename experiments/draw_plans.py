@@ -21,7 +21,7 @@ from typing import Any, Literal
 import tyro
 
 from azjax import games
-from azjax.devices import parse_device
+from azjax.devices import estimates, parse_device
 from azjax.training import TrainConfig
 
 Preset = Literal["accelerator", "cpu"]
@@ -141,6 +141,8 @@ def table(settings: Settings) -> str:
         if cell is not None and cell["refusal"]
     ]
     text = "\n".join([*lines, "", *refusals]).rstrip()
+    fitted = (estimates.KERNEL, estimates.PREDICATE, estimates.SIMULATION)
+    kernel, predicate, simulation = (f"{1e6 * one:g} us" for one in fitted)
     return f"""# Memory and speed of runs
 
 `azjax plan GAME --preset PRESET --device DEVICE` compiles a run for a device, which may
@@ -154,9 +156,9 @@ by the clock. The compiler has no estimate for gathers, scatters, custom calls,
 collectives and copies between memories, so that their time is missing; the command
 counts them. No TPU has confirmed the estimates.
 
-On a GPU it is 0.41 us a kernel, 22.9 us a predicate (a decision of the host) and
-93 us a simulation, which fits four searches of 4,096 games measured on one H200 within
-1%, and the matrix products at the peak. A network reaches
+On a GPU it is {kernel} a kernel, {predicate} a predicate (a decision of the host) and
+{simulation} a simulation, which fits four searches of 4,096 games measured on one
+H200 within 1%, and the matrix products at the peak. A network reaches
 [about 40% of the peak there](results.md#on-a-gpu), and copies between GPUs are left
 out, so that most runs are slower than that; other cards, games and numbers of games
 differ.

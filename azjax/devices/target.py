@@ -2,8 +2,8 @@
 
 import contextlib
 import functools
+import logging
 import os
-import warnings
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -11,6 +11,7 @@ import jax
 import jax.numpy as jnp
 from jax.core import Tracer
 
+_log = logging.getLogger(__name__)
 _targets: list[str] = []
 # By default XLA computes single convolutions on a CPU with YNNPACK, at half the speed
 # of Eigen. These are its other defaults, in JAX 0.10 to 0.12.
@@ -95,10 +96,11 @@ def _gpu_options() -> dict[str, str] | None:
         counted = str(error).partition("\n")[0]
     if counted == list(range(5)):
         return _GPU_OPTIONS
-    warnings.warn(
-        f"loops do not run as CUDA graphs on {gpus[0].device_kind}, and searches take "
-        f"longer: counting to 0, 1, 2, 3 and 4 gave {counted}",
-        stacklevel=2,
+    _log.warning(
+        "loops do not run as CUDA graphs on %s, and searches take longer: counting to "
+        "0, 1, 2, 3 and 4 gave %s",
+        gpus[0].device_kind,
+        counted,
     )
     return None
 

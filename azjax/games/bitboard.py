@@ -128,7 +128,7 @@ def flood(start: Board, spread: Callable[[Board], Board], num_steps: int) -> Boa
         return board
 
     if platform == "gpu":
-        # To test for the end takes longer than all steps: the GPU waits for the host.
+        # If the GPU waits for the host, a test for the end takes longer than all steps.
         num_rounds = -(-num_steps // steps_at_once)
         return jax.lax.fori_loop(0, num_rounds, lambda _, board: advance(board), start)
 

@@ -16,7 +16,7 @@ Select = Callable[[Nodes, Rows], jax.Array]
 
 
 class Edge(NamedTuple):
-    """The edges that lead to R nodes.
+    """The edges that lead to R nodes; `[R]` is `[levels, B]` on an accelerator.
 
     action, link, visits: `[R]` int32.
     qvalue: `[R]` float32.
@@ -230,7 +230,7 @@ def _add_visit(
 
     Args:
         nodes: the trees.
-        rows: R different nodes.
+        rows: R nodes; the valid ones are different.
         is_valid: `[R]` bool; other nodes do not change.
         backup_value: `[R]` float32; the values backed up to the nodes.
         is_leaf: `[R]` bool; whether the value is the model's, not a mean.

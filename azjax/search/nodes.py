@@ -72,7 +72,7 @@ class Evaluation(NamedTuple):
 
 
 class Rows(NamedTuple):
-    """R nodes.
+    """R nodes; `[R]` may be several axes, such as `[levels, B]`.
 
     entry: `[R]` int32.
     statistics: `Statistics` of R nodes.

@@ -104,8 +104,9 @@ class Simulator:
             lambda key, tree: self.root_selection(key, tree, jnp.int32(0))
         )(action_keys, self._one_node_trees(nodes, roots))
 
-        def next_links(depth, entry, keys, action):
-            """Selects an action at `[B]` nodes."""
+        def select(depth, entry, keys, action):
+            """Returns the links of the actions selected at `[B]` nodes, the next keys,
+            and the actions, which are read later if they are cached."""
             if self.caches_selection:
                 return nodes.statistics.read(entry, "next_link"), keys, action
             rows = nodes.rows(entry)
@@ -122,7 +123,7 @@ class Simulator:
                 is_descending = (link >= 0) & (depth < paths.max_depth)
                 entry = jnp.maximum(link, 0)
                 entries.append(entry)
-                next_link, keys, selected = next_links(depth, entry, keys, action)
+                next_link, keys, selected = select(depth, entry, keys, action)
                 link = jnp.where(is_descending, next_link, link)
                 length += is_descending & (link >= 0)
                 parent = jnp.where(is_descending, entry, parent)

@@ -467,7 +467,7 @@ def worse(found: dict[str, float], recorded: dict[str, float]) -> list[str]:
 
 
 def check(settings: Settings) -> None:
-    """Compiles the recorded programs and compares them, or records them anew.
+    """Compiles the recorded programs and compares them, or records new numbers.
 
     Raises:
         SystemExit: one of them executes more.

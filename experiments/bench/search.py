@@ -63,7 +63,7 @@ class Settings:
     simulations: numbers of simulations of a search.
     algorithms: Gumbel search, PUCT or both.
     priors: priors of the trivial network.
-    subjects: what searches.
+    subjects: what searches; mctx is among them.
     repeats: interleaved runs of each subject; the median is reported.
     quick: only check that everything runs, with few games, simulations and repeats.
     json: print JSON instead of the tables.
@@ -79,6 +79,12 @@ class Settings:
     quick: bool = False
     json: bool = False
     plot: pathlib.Path | None = None
+
+    def __post_init__(self) -> None:
+        """Checks the subjects."""
+        needed = {"mctx", "azjax"} if self.plot else {"mctx"}
+        if missing := needed - set(self.subjects):
+            raise ValueError(f"subjects must include {', '.join(sorted(missing))}")
 
 
 GAME = games.make("connect_four")
