@@ -12,6 +12,7 @@ import functools
 
 from azjax import cli, train
 from azjax.commands.train import parse_train_config, show_run
+from azjax.devices import use_all_cores
 from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.program import quiet_libraries
 from azjax.training import (
@@ -58,5 +59,6 @@ def main() -> None:
 
 if __name__ == "__main__":
     quiet_libraries()  # without a TPU, no messages about it
+    use_all_cores()
     with cli.one_line_errors():
         main()

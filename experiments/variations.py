@@ -18,6 +18,7 @@ import optax
 
 from azjax import cli, games, networks, train, training
 from azjax.commands.train import parse_train_config, show_run
+from azjax.devices import use_all_cores
 from azjax.training.learner import learning_rate
 from azjax.training.signals import exit_on_second_signal
 
@@ -192,5 +193,6 @@ def main(args: list[str]) -> None:
 
 
 if __name__ == "__main__":
+    use_all_cores()
     with cli.one_line_errors():
         main(sys.argv[1:])

@@ -15,7 +15,7 @@ from azjax.commands.common import note
 from azjax.commands.parsing import parse, split_game
 from azjax.commands.parts import read_parts
 from azjax.commands.train import parse_train_config
-from azjax.devices import estimates, parse_device
+from azjax.devices import estimates, parse_device, use_all_cores
 from azjax.networks import Parts
 from azjax.training import TrainConfig, preset
 from azjax.training.forecast import Forecast, forecast
@@ -60,6 +60,7 @@ def plan_with_settings(args: Sequence[str], prog: str) -> None:
         _Own, settings, prog=prog, return_unknown_args=True, add_help=False
     )
     _check_device(own)
+    use_all_cores()
     parts = read_parts(own.parts)  # first, as it may register a trunk
     config = parse_train_config(
         game,

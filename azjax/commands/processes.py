@@ -4,6 +4,7 @@ import dataclasses
 from collections.abc import Sequence
 
 from azjax.commands.parsing import parse
+from azjax.devices import use_all_cores
 from azjax.training.distributed import join_processes
 
 
@@ -18,8 +19,9 @@ class _Processes:
 
 
 def join_if_asked(args: Sequence[str], *, prog: str) -> Sequence[str]:
-    """Joins the other processes of a run if the arguments contain `--distributed`; call
-    it before JAX computes. Returns the other arguments.
+    """Joins the other processes of a run if the arguments contain `--distributed`, and
+    otherwise makes each core of a CPU a device; call it before JAX computes. Returns
+    the other arguments.
 
     Args:
         args: arguments of the command line.
@@ -38,4 +40,6 @@ def join_if_asked(args: Sequence[str], *, prog: str) -> Sequence[str]:
         raise ValueError(
             "--coordinator, --num-processes and --process-id need --distributed"
         )
+    else:
+        use_all_cores()
     return rest

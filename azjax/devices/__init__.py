@@ -4,7 +4,14 @@ from azjax.devices.chips import CHIPS, Chip, chip_of
 from azjax.devices.estimates import Counts, counts
 from azjax.devices.hlo import Instruction, Program, read_program
 from azjax.devices.products import Product, products, products_of
-from azjax.devices.spreading import AXIS, DIVIDED, REPLICATED, mesh_of, spread
+from azjax.devices.spreading import (
+    AXIS,
+    DIVIDED,
+    REPLICATED,
+    mesh_of,
+    spread,
+    use_all_cores,
+)
 from azjax.devices.target import (
     jit_network,
     network_compiler_options,
@@ -43,4 +50,5 @@ __all__ = [
     "target_platform",
     "topology_mesh",
     "tracing_for",
+    "use_all_cores",
 ]

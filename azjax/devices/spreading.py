@@ -1,5 +1,7 @@
 """Functions whose arrays are sharded over the devices of a mesh."""
 
+import contextlib
+import os
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,6 +11,21 @@ from jax.sharding import Mesh, PartitionSpec
 
 AXIS = "data"  # of every mesh
 REPLICATED, DIVIDED = PartitionSpec(), PartitionSpec(AXIS)
+
+
+def use_all_cores() -> None:
+    """Makes each core of a CPU a device, for a program that has not computed yet.
+
+    XLA computes small arrays on one core of a device. Does nothing if the number of
+    devices is chosen: by JAX's option `num_cpu_devices` or in `XLA_FLAGS`.
+    """
+    is_in_flags = "host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
+    if is_in_flags or jax.config.values["jax_num_cpu_devices"] >= 0:
+        return
+    usable = getattr(os, "sched_getaffinity", None)  # on Linux
+    cores = len(usable(0)) if usable else os.cpu_count() or 1
+    with contextlib.suppress(RuntimeError):  # JAX has found its devices already
+        jax.config.update("jax_num_cpu_devices", cores)
 
 
 def mesh_of(devices: Sequence[Any]) -> Mesh:

@@ -259,7 +259,13 @@ def forecast(
         name = device or devices[0].device_kind
         game = game_register.make(config.game)
         network, variables, parts = training_network(config, game, parts)
-        algorithm = make_algorithm(config, game, network, parts=parts, devices=devices)
+        algorithm = make_algorithm(
+            config,
+            game,
+            network,
+            parts=parts,
+            devices=None if device is None else devices,
+        )
         mesh = algorithm.lanes.mesh
         needed = required_memory(
             config,

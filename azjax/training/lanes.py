@@ -155,12 +155,16 @@ def spread_lanes(
     Args:
         number: L.
         one_by_one: as in `Lanes`.
-        devices: all by default.
+        devices: by default all; on a CPU as many as divide L.
 
     Raises:
         ValueError: L is not a multiple of the number of devices.
     """
-    devices = jax.devices() if devices is None else devices
+    if devices is None:
+        devices = jax.devices()
+        if devices[0].platform == "cpu" and jax.process_count() == 1:
+            counts = range(1, len(devices) + 1)
+            devices = devices[: max(n for n in counts if number % n == 0)]
     if number % len(devices):
         raise ValueError(
             f"num_lanes must be a multiple of the {len(devices)} devices: {number}"
