@@ -20,8 +20,9 @@ import subprocess
 import sys
 import tempfile
 import time
+import urllib.error
 import urllib.request
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import jax
@@ -60,7 +61,7 @@ RUNS: dict[str, tuple[str, ...]] = {
         *DENSE,
         *shlex.split("--search.use-solver --search.tree-reuse-nodes 32"),
     ),
-    "puct": ("tic_tac_toe", *DENSE, "--algorithm", "puct"),
+    "puct": ("tic_tac_toe", *DENSE, "--algorithm", "alphazero"),
     "fast": (
         "othello",
         *DENSE,
@@ -182,7 +183,7 @@ class Freezer:
         text = text.replace(str(self.work), "WORK").replace(sys.executable, "PYTHON")
         (self.out / f"{name}.txt").write_text(text.rstrip() + "\n")
 
-    def call(self, args: tuple[str, ...], given: str = "", **env: str) -> str:
+    def call(self, args: Sequence[str], given: str = "", **env: str) -> str:
         """Returns status, output and messages of a command."""
         environment = os.environ | {"COLUMNS": "100", "NO_COLOR": "1"} | env
         done = subprocess.run(
@@ -196,7 +197,7 @@ class Freezer:
         )
         return f"status {done.returncode}\n{done.stdout}\n--- messages\n{done.stderr}"
 
-    def freeze_run(self, name: str, args: tuple[str, ...], devices: int) -> None:
+    def freeze_run(self, name: str, args: Sequence[str], devices: int) -> None:
         """Trains, and writes what the run directory has."""
         flags = f"--xla_force_host_platform_device_count={devices}"
         text = self.call((*args, "--run-dir", name), XLA_FLAGS=flags)
@@ -317,7 +318,7 @@ def pictures() -> Iterator[tuple[str, str]]:
 
 def main() -> None:
     """Reads options and writes the texts."""
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser = argparse.ArgumentParser(description="Writes texts of what azjax does.")
     parser.add_argument("out", type=pathlib.Path)
     parser.add_argument("--only", default="", help="picture, help, run, play")
     options = parser.parse_args()
