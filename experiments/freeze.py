@@ -86,18 +86,22 @@ COMMANDS = shlex.split(
 )
 ANSWERS: dict[str, tuple[str, ...]] = {
     "games": ("games",),
-    "games_json": ("games", "--json"),
-    "evaluate": ("evaluate", "lines", "--games", "8", "--positions-limit", "50"),
+    "games_json": ("games", "othello"),
+    "evaluate": ("evaluate", "lines", "--games", "8"),
     "evaluate_json": ("evaluate", "lines", "--json"),
-    "compare_json": ("compare", "lines", "fast", "--json"),
-    "data": ("data", "lines", "SELECT count(*), sum(length(moves)) FROM games"),
+    "compare_json": ("compare", "lines", "from", "--json"),
+    "data": ("data", "lines", "SELECT count(*), sum(num_moves) FROM games"),
     "arena": (
         *shlex.split("arena tic_tac_toe random minimax:2 mcts:8 alphazero:puct"),
         *shlex.split("--games 8 --json"),
     ),
     "review": (
-        *("review", "connect_four", "--moves", "4 4 4 4 3 5"),
-        *("--player", "minimax:3"),
+        "review",
+        "moves.txt",
+        "--game",
+        "connect_four",
+        "--player",
+        "minimax:3",
     ),
     "unknown": ("train", "conect_four"),
     "bad_value": ("train", "connect_four", "--self-play.num-games", "0"),
@@ -230,11 +234,11 @@ class Freezer:
             f"run_{name}_checkpoint",
             "\n".join(f"{path} {digest(leaf)}" for path, leaf in leaves(arrays)),
         )
-        weights = [load_file(path) for path in sorted(run.glob("player/*.safetensors"))]
-        self.write(
-            f"run_{name}_player",
-            "\n".join(f"{path} {digest(leaf)}" for path, leaf in leaves(weights)),
-        )
+        player = run / "player"
+        weights = [load_file(path) for path in player.glob("*.safetensors")]
+        weights += [dict(np.load(path)) for path in player.glob("*.npz")]
+        digests = sorted(digest(leaf) for _, leaf in leaves(weights))
+        self.write(f"run_{name}_player", "\n".join(digests))
         tables = [pq.read_table(path) for path in sorted(run.glob("games/*.parquet"))]
         self.write(
             f"run_{name}_games",
@@ -344,6 +348,7 @@ def main() -> None:
                 number = 8 if name.endswith("8_devices") else 1
                 freezer.freeze_run(name, ("train", *args, *SMALL), number)
             freezer.freeze_run("q", Q_RUN, 1)
+            (work / "moves.txt").write_text("4 4 4 4 3 5 2\n")
             for name, args in ANSWERS.items():
                 print(name, flush=True)
                 freezer.write(f"answer_{name}", freezer.call(args))
