@@ -2,30 +2,39 @@
 
 import dataclasses
 import functools
+import importlib
 import importlib.util
 import itertools
 import json
+import os
 import queue
 import re
 import threading
+import time
+import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
 from azjax.checks import check_int
-from azjax.players.weights import open_regular
-from azjax.remote import replace_file
-from azjax.training.metrics import METRICS_FILE, Row, iterate_metrics
-from azjax.training.mlflow_sink import MlflowSink
-from azjax.training.run_config import RunConfig
-from azjax.training.wandb_sink import WandbSink
+from azjax.remote import open_regular, replace_file
+from azjax.training.metrics import (
+    METRICS_FILE,
+    Row,
+    iterate_metrics,
+    numbers_by_tag,
+)
+from azjax.training.run_config import RunConfig, flattened
 
 SINKS_DIRECTORY = "sinks"
 MAX_STATE_BYTES = 2**12
 CLOSE_SECONDS = 30.0  # in which the last rows must be sent
-SERVICES = {"wandb": WandbSink, "mlflow": MlflowSink}
-STATE_FILES = tuple(f"{SINKS_DIRECTORY}/{name}.json" for name in SERVICES)
+PROJECT = "azjax"  # of W&B; the experiment of MLflow
+CONNECT_SECONDS = 25.0  # maximum for W&B; a program that ends waits as long
+FINISH_SECONDS = 20.0  # maximum for its upload
+MLFLOW_LENGTH = 250  # of a name or a parameter (characters)
 
+_NOT_IN_MLFLOW = re.compile(r"[^\w.\-/ ]")  # in its names
 _ID = re.compile(r"[A-Za-z0-9_-]{1,64}")
 
 
@@ -50,12 +59,150 @@ class ServiceSink(Sink, Protocol):
     place: str
 
 
-def check_sinks(names: Sequence[str]) -> None:
-    """Checks that services can be used, without a connection.
+class WandbSink:
+    """A run of Weights & Biases.
 
-    Raises:
-        ValueError: a package or the user's key is missing.
+    The user's environment and settings of W&B select server, key, project and mode. Its
+    metrics are drawn over the positions.
+
+    id: of the run.
+    place: its address, or the directory of an offline run.
     """
+
+    title = "Weights & Biases"
+
+    @staticmethod
+    def check() -> None:
+        """Checks that W&B has a valid key, without asking for it."""
+        wandb = importlib.import_module("wandb")
+        if wandb.setup().settings.mode != "online":
+            return
+        try:
+            has_key = wandb.login(prompt=False, verify=False)
+        except wandb.errors.Error as error:
+            raise ValueError(f"report.sinks wandb: {error}") from None
+        if not has_key:
+            raise ValueError(
+                "report.sinks wandb: W&B has no key: run `wandb login`, or set "
+                "WANDB_MODE=offline"
+            )
+
+    def __init__(self, files: Path, config: RunConfig, run_id: str | None):
+        """Connects to the run with an id, or to a new one; W&B writes its files in the
+        directory `files`."""
+        wandb = importlib.import_module("wandb")
+        user = wandb.setup().settings
+        values = config.to_json()
+        del values["run_dir"]  # a path of this machine
+        self.id = run_id or uuid.uuid4().hex
+        self._run = wandb.init(
+            id=self.id,
+            resume="allow",
+            project=user.project or PROJECT,
+            name=user.run_name or (None if run_id else config.directory.name),
+            dir=files,
+            config=values,
+            allow_val_change=True,  # the length may change
+            settings=wandb.Settings(
+                console="off",  # the display is redrawn four times a second
+                disable_code=True,
+                disable_git=True,  # otherwise it uploads changes of the code
+                save_code=False,
+                silent=True,  # its lines would interrupt the display
+                init_timeout=CONNECT_SECONDS,
+                finish_timeout=FINISH_SECONDS,
+            ),
+        )
+        run = self._run
+        self.place = (
+            f"W&B writes to {run.sync_dir}; `wandb sync` uploads it"
+            if run.offline
+            else f"W&B: {run.url}"
+        )
+        run.define_metric("*", step_metric="positions")
+
+    def write(self, row: Row) -> None:
+        """Writes the numbers of a row, its positions and its seconds."""
+        counters = {name: row[name] for name in ("positions", "seconds")}
+        # Without `step`: W&B ignores a step that it has already seen.
+        self._run.log({**numbers_by_tag(row), **counters})
+
+    def close(self) -> None:
+        """Waits for the upload, at most `FINISH_SECONDS`."""
+        self._run.finish()
+
+
+class MlflowSink:
+    """A run of MLflow; the step of its metrics is the number of positions.
+
+    `MLFLOW_TRACKING_URI` selects the server or the database, `MLFLOW_EXPERIMENT_NAME`
+    the experiment.
+
+    id: of the run.
+    place: its id and the address of the server.
+    """
+
+    title = "MLflow"
+
+    @staticmethod
+    def check() -> None:
+        """Does nothing: MLflow needs no key."""
+
+    def __init__(self, files: Path, config: RunConfig, run_id: str | None):
+        """Connects to the run with an id, or to a new one, which gets the settings as
+        parameters."""
+        del files  # MLflow writes none
+        mlflow = importlib.import_module("mlflow")
+        self._metric = mlflow.entities.Metric
+        self._client = client = mlflow.MlflowClient()
+        if run_id is None:
+            name = os.environ.get("MLFLOW_EXPERIMENT_NAME", PROJECT)
+            experiment = client.get_experiment_by_name(name)
+            experiment_id = (
+                client.create_experiment(name)
+                if experiment is None
+                else experiment.experiment_id
+            )
+            run = client.create_run(experiment_id, run_name=config.directory.name)
+            run_id = run.info.run_id
+            values = config.to_json()
+            del values["run_dir"]  # a path of this machine
+            params = [
+                mlflow.entities.Param(_mlflow_name(name), str(value)[:MLFLOW_LENGTH])
+                for name, value in flattened(values)
+            ]
+            client.log_batch(run_id, params=params)
+        else:
+            client.update_run(run_id, status="RUNNING")
+        self.id = run_id
+        self.place = f"MLflow: run {self.id} in {mlflow.get_tracking_uri()}"
+
+    def write(self, row: Row) -> None:
+        """Writes the numbers of a row and its seconds."""
+        numbers = numbers_by_tag(row) | {"seconds": row["seconds"]}
+        now = round(1000 * time.time())
+        metrics = [
+            self._metric(_mlflow_name(tag), number, now, row["positions"])
+            for tag, number in numbers.items()
+        ]
+        self._client.log_batch(self.id, metrics)
+
+    def close(self) -> None:
+        """Marks the run as finished."""
+        self._client.set_terminated(self.id)
+
+
+def _mlflow_name(text: str) -> str:
+    """Returns a text with the characters that MLflow allows in names."""
+    return _NOT_IN_MLFLOW.sub("_", text)[:MLFLOW_LENGTH]
+
+
+SERVICES = {"wandb": WandbSink, "mlflow": MlflowSink}
+STATE_FILES = tuple(f"{SINKS_DIRECTORY}/{name}.json" for name in SERVICES)
+
+
+def check_sinks(names: Sequence[str]) -> None:
+    """Checks, without a connection, that packages and keys of services are there."""
     for name in names:
         spec = importlib.util.find_spec(name)
         if spec is None or spec.origin is None:  # a directory called `wandb` has none
@@ -138,20 +285,13 @@ class BackgroundSink:
         self._thread.start()
 
     def write(self, row: Row) -> None:
-        """Hands a row to the thread.
-
-        Raises:
-            OSError: the service failed, in this or in an earlier call.
-        """
+        """Hands a row to the thread; raises an OSError if the service has failed."""
         self._check()
         self._rows.put(row)
 
     def close(self) -> None:
-        """Waits until all rows are written, at most `CLOSE_SECONDS`.
-
-        Raises:
-            OSError: the service failed or takes longer.
-        """
+        """Waits until all rows are written; raises an OSError if the service has
+        failed, or takes longer than `CLOSE_SECONDS`."""
         self._rows.put(None)
         self._thread.join(CLOSE_SECONDS)
         if self._thread.is_alive():
@@ -168,34 +308,27 @@ class BackgroundSink:
 
     def _run(self) -> None:
         try:
-            self._write_rows()
+            state = _read_state(self._path)
+            sink = self._connect(None if state is None else state.id)
+            try:
+                state = state or _State(sink.id)
+                _write_state(self._path, state)
+                self._report(sink.place)
+                rows = itertools.chain(self._first_rows, iter(self._rows.get, None))
+                for row in rows:
+                    kind, iteration = row["kind"], row["iteration"]
+                    if iteration > getattr(state, kind):
+                        sink.write(row)
+                        state = dataclasses.replace(state, **{kind: iteration})
+                        _write_state(self._path, state)
+            finally:
+                sink.close()
         except Exception as error:  # a library may raise any
             self._error = error
 
-    def _write_rows(self) -> None:
-        state = _read_state(self._path)
-        sink = self._connect(None if state is None else state.id)
-        try:
-            state = state or _State(sink.id)
-            _write_state(self._path, state)
-            self._report(sink.place)
-            for row in itertools.chain(self._first_rows, iter(self._rows.get, None)):
-                kind, iteration = row["kind"], row["iteration"]
-                if iteration > getattr(state, kind):
-                    sink.write(row)
-                    state = dataclasses.replace(state, **{kind: iteration})
-                    _write_state(self._path, state)
-        finally:
-            sink.close()
-
 
 def _read_state(path: Path) -> _State | None:
-    """Reads the state of a sink from a file of any content; None if it is missing.
-
-    Raises:
-        ValueError: it is damaged.
-        OSError: it cannot be read.
-    """
+    """Reads the state of a sink from a file of any content; None if it is missing."""
     try:
         with open_regular(path, MAX_STATE_BYTES) as file:
             state = _State(**json.loads(file.read(MAX_STATE_BYTES)))

@@ -4,17 +4,28 @@ import types
 
 import pytest
 from training import test_reporting
-from training.saved_runs import iteration_row
+from training.saved_runs import evaluation_row, iteration_row
 from training.test_reporting import CONFIG as WITHOUT
 from training.test_reporting import ROWS, report, start
 
 from azjax import cli
-from azjax.training import ReportConfig, TrainConfig, sinks
-from azjax.training.sinks import BackgroundSink, check_sinks
+from azjax.training import LearnerConfig, ReportConfig, TrainConfig, sinks
+from azjax.training.sinks import (
+    BackgroundSink,
+    MlflowSink,
+    WandbSink,
+    check_sinks,
+)
 
 pytestmark = pytest.mark.usefixtures("quick_plots")
 CONFIG = TrainConfig(
     game="tic_tac_toe", iterations=10, report=ReportConfig(sinks=("wandb",))
+)
+OF_SERVICE = TrainConfig(
+    game="tic_tac_toe",
+    iterations=4,
+    run_dir="/secret/place/my_run",
+    learner=LearnerConfig(batch_size=24),
 )
 
 
@@ -164,3 +175,85 @@ def test_sinks_are_checked(names, message):
 def test_no_service_needs_no_package(monkeypatch):
     monkeypatch.setattr(sinks.importlib.util, "find_spec", None)
     check_sinks(())
+
+
+@pytest.fixture
+def wandb(monkeypatch, tmp_path):
+    import wandb  # noqa: PLC0415, in every process otherwise
+
+    wandb.teardown()  # it reads the environment once
+    for name in ("WANDB_API_KEY", "WANDB_PROJECT", "WANDB_BASE_URL"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
+    monkeypatch.setenv("WANDB_CONFIG_DIR", str(tmp_path / "config"))
+    monkeypatch.setenv("WANDB_MODE", "offline")
+    yield wandb
+    wandb.teardown()
+
+
+def written(wandb, directory, run_id):
+    """Returns the newest file of a run, which W&B writes in another process."""
+    wandb.teardown()
+    files = directory.rglob(f"run-{run_id}.wandb")
+    return max(files, key=lambda path: path.stat().st_mtime_ns).read_bytes()
+
+
+# The import of the libraries takes seconds. The warnings are their own.
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_run_is_written_offline_and_continued(wandb, tmp_path):
+    first = WandbSink(tmp_path, OF_SERVICE, None)
+    first.write(evaluation_row(0, mistakes=0.25))
+    first.close()
+    content = written(wandb, tmp_path, first.id)
+    for text in (b"mistakes/network", b"positions", b"seconds", b"batch_size"):
+        assert text in content
+    assert b"/secret/place" not in content
+    assert first.place.startswith("W&B writes to ")
+    # In the same second W&B writes to the same file again.
+    again = WandbSink(tmp_path, OF_SERVICE, first.id)
+    again.write(iteration_row(1) | {"policy_loss": 1.5})
+    again.close()
+    assert again.id == first.id
+    assert b"loss/policy" in written(wandb, tmp_path, first.id)
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_no_key_is_a_mistake_unless_the_run_is_offline(wandb, monkeypatch):
+    WandbSink.check()
+    wandb.teardown()
+    monkeypatch.setenv("WANDB_MODE", "online")
+    with pytest.raises(ValueError, match="W&B has no key: run `wandb login`, or set"):
+        WandbSink.check()
+    wandb.teardown()
+    monkeypatch.setenv("WANDB_API_KEY", "abc")
+    with pytest.raises(ValueError, match=r"report\.sinks wandb: WANDB_API_KEY invalid"):
+        WandbSink.check()
+
+
+@pytest.mark.slow
+@pytest.mark.filterwarnings("ignore")
+def test_a_run_is_written_to_a_database_and_continued(tmp_path, monkeypatch):
+    from mlflow import MlflowClient  # noqa: PLC0415, in every process otherwise
+
+    monkeypatch.setenv("MLFLOW_TRACKING_URI", f"sqlite:///{tmp_path / 'mlflow.db'}")
+    first = MlflowSink(tmp_path, OF_SERVICE, None)
+    first.write(evaluation_row(0, mistakes=0.25, **{"gtp:x --y=1": 0.5}))
+    first.close()
+    again = MlflowSink(tmp_path, OF_SERVICE, first.id)
+    again.write(evaluation_row(1, mistakes=0.5))
+    again.write(iteration_row(1) | {"policy_loss": 1.5})
+    client = MlflowClient()
+    assert client.get_run(first.id).info.status == "RUNNING"
+    again.close()
+    run = client.get_run(first.id)
+    assert run.info.status == "FINISHED"
+    assert run.info.run_name == "my_run"
+    assert run.data.params["learner.batch_size"] == "24"
+    assert not any("place" in value for value in run.data.params.values())
+    assert run.data.metrics["loss/policy"] == 1.5
+    assert run.data.metrics["score/gtp_x --y_1"] == 0.5
+    history = client.get_metric_history(first.id, "mistakes/network")
+    assert [(point.step, point.value) for point in history] == [(0, 0.25), (1000, 0.5)]
+    assert first.id in first.place
