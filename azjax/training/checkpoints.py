@@ -5,9 +5,14 @@ writes a marker file last. It has a digest of its arrays, by which damage is fou
 """
 
 import contextlib
+import gc
 import itertools
 import json
+import logging
+import sys
 import threading
+import traceback
+import warnings
 import zlib
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any, Self
@@ -28,11 +33,14 @@ from azjax.training.distributed import (
     raise_on_all_processes,
     raise_save_error_on_all_processes,
 )
-from azjax.training.orbax_messages import suppress_orbax_messages
 from azjax.training.run_directory import disk_errors, system_error_number
 
 _REPLACED = ".replaced"  # end of the name of a checkpoint that is being replaced
 _POLL_SECONDS = 0.1  # interval of checks whether a save is complete
+PENDING_SECONDS = 1.0  # longer than pending TensorStore operations take
+_LOGGERS = ("absl", "asyncio")  # of messages about failures with one of these words:
+_WORDS = ("orbax", "tensorstore", "TensorStore")
+_UNAWAITED = "coroutine .* was never awaited"
 # Beginnings of TensorStore's messages for a truncated file or a wrong checksum.
 _DAMAGE_TEXTS = ("DATA_LOSS: ", "OUT_OF_RANGE: ", "Error decoding ")
 
@@ -53,10 +61,14 @@ class Checkpoints:
         self._keep = keep
         self._about = {"format": version, "run": run}
         self._manager: _Manager | None = None
-        self._watcher: _Watcher | None = None
         with disk_errors(self._directory):
             if is_first_process():
-                self._forget_damaged_metrics()
+                # Orbax fails on unreadable metrics.
+                for path in self._directory.glob("*/metrics/metrics"):
+                    try:
+                        _merit(json.loads(path.read_bytes()))
+                    except (ValueError, TypeError, LookupError, RecursionError):
+                        path.unlink()
                 self._end_replacements()
             try:
                 with self._using_manager():
@@ -78,7 +90,7 @@ class Checkpoints:
     def __exit__(self, *exception: object) -> None:
         """Waits for the save in progress and closes Orbax's manager."""
         if exception[0] is not None and jax.process_count() > 1:
-            self._abandon()  # the other processes may not save
+            self._manager = None  # the other processes may not save
         if self._manager is None:
             return
         # After an error, that one is raised.
@@ -118,7 +130,10 @@ class Checkpoints:
             if progress["iteration"] == manager.latest_step():
                 if not replaces:
                     return
-                self._begin_replacement(progress["iteration"])
+                with raise_on_all_processes():
+                    if is_first_process():
+                        path = self._directory / str(progress["iteration"])
+                        path.rename(path.with_name(f"{path.name}{_REPLACED}"))
                 manager.reload()
             about = {
                 **self._about,
@@ -135,8 +150,7 @@ class Checkpoints:
                 metrics=None if mistakes is None else {"mistakes": mistakes},
                 force=True,
             )
-            self._watcher = _Watcher(manager)
-            self._watcher.start()
+            manager.watch()
 
     def restore(
         self, state: Any, report: Callable[[str], None]
@@ -171,7 +185,16 @@ class Checkpoints:
                     raise
             with raise_on_all_processes(), store_errors(self._directory):
                 if is_first_process():
-                    aside = self._set_aside(step)
+                    # An object store renames file by file; what remains under the old
+                    # name is damaged too.
+                    aside = next(
+                        path
+                        for count in itertools.count()
+                        if not (
+                            path := self._directory / f"{step}.damaged{'+' * count}"
+                        ).exists()
+                    )
+                    (self._directory / str(step)).rename(aside)
                     report(
                         f"checkpoint {step} is damaged and was set aside as "
                         f"{aside.name}: {reason}"
@@ -203,11 +226,10 @@ class Checkpoints:
         with suppress_orbax_messages():
             try:
                 if self._manager is None:
-                    self._manager = _make_manager(self._directory, self._keep)
+                    self._manager = _Manager(self._directory, self._keep)
                 yield self._manager
             except BaseException:
-                manager = self._manager
-                self._abandon()
+                manager, self._manager = self._manager, None
                 if manager is not None and jax.process_count() == 1:
                     with contextlib.suppress(Exception):  # the failure is raised
                         manager.close()
@@ -217,26 +239,22 @@ class Checkpoints:
         """Waits until the save in progress is complete in all processes or has failed
         in one; Orbax would let the other processes wait for minutes.
         """
-        watcher, self._watcher = self._watcher, None
-        if watcher is None:
+        if self._manager is None or (watcher := self._manager.watcher) is None:
             return
         while True:
-            is_over, failure = not watcher.is_alive(), watcher.failure
+            is_over, failure = not watcher.is_alive(), self._manager.failure
             has_failed, is_saving = in_any(failure is not None), in_any(not is_over)
             if has_failed or not is_saving:
                 break
             watcher.join(_POLL_SECONDS)
+        self._manager.watcher = None
         if jax.process_count() == 1:
             watcher.join()
         elif has_failed:
-            self._abandon()
+            self._manager = None  # without waiting for its threads
             with raise_save_error_on_all_processes(), disk_errors(self._directory):
                 if failure is not None:
                     raise failure
-
-    def _abandon(self) -> None:
-        """Drops the manager without waiting for its threads."""
-        self._manager = self._watcher = None
 
     def _refuse_unread(self, step: int, error: Exception) -> None:
         """Raises a one-line error in place of Orbax's and TensorStore's."""
@@ -254,20 +272,6 @@ class Checkpoints:
             raise OSError(number, message, str(self._directory)) from error
         raise ValueError(message) from error
 
-    def _forget_damaged_metrics(self) -> None:
-        """Removes unreadable metrics, on which Orbax fails."""
-        for path in self._directory.glob("*/metrics/metrics"):
-            try:
-                _merit(json.loads(path.read_bytes()))
-            except (ValueError, TypeError, LookupError, RecursionError):
-                path.unlink()
-
-    def _begin_replacement(self, step: int) -> None:
-        with raise_on_all_processes():
-            if is_first_process():
-                aside = self._directory / f"{step}{_REPLACED}"
-                (self._directory / str(step)).rename(aside)
-
     def _end_replacements(self) -> None:
         """Removes replaced checkpoints, or renames them back if the new one is not
         complete."""
@@ -278,78 +282,53 @@ class Checkpoints:
             else:
                 aside.rename(path)
 
-    def _set_aside(self, step: int) -> Directory:
-        """Renames a damaged checkpoint and returns its new path.
-
-        An object store renames file by file; what remains under the old name is damaged
-        too.
-        """
-        names = (f"{step}.damaged" + "+" * count for count in itertools.count())
-        aside = next(
-            path for name in names if not (path := self._directory / name).exists()
-        )
-        (self._directory / str(step)).rename(aside)
-        return aside
-
 
 class _Manager(ocp.CheckpointManager):
-    """Orbax's manager with the failure of the last save.
-
-    After a failure Orbax's own thread waits for the threads of other processes.
+    """Orbax's manager, which keeps the newest checkpoints and the best one.
 
     failure: exception of the last save; None if it did not fail.
+    watcher: thread that waits for the save in progress, if any.
     """
 
     failure: Exception | None = None
+    watcher: threading.Thread | None = None
+
+    def __init__(self, directory: Directory, keep: int):
+        policies = checkpoint_managers.preservation_policy
+        newest = policies.LatestN(keep)
+        best = policies.BestN(
+            get_metric_fn=_merit, n=1, keep_checkpoints_without_metrics=False
+        )
+        super().__init__(
+            directory,
+            options=ocp.CheckpointManagerOptions(
+                best_fn=_merit,  # without it Orbax writes no metrics
+                preservation_policy=policies.AnyPreservationPolicy([newest, best]),
+                cleanup_tmp_directories=True,
+            ),
+        )
+
+    def watch(self) -> None:
+        """Waits for the save in progress in a thread and stores its failure for the
+        next call."""
+
+        def wait() -> None:
+            try:
+                with suppress_orbax_messages():
+                    self.wait_until_finished()
+            except Exception as error:
+                self.failure = self.failure or error
+
+        self.watcher = threading.Thread(target=wait, daemon=jax.process_count() > 1)
+        self.watcher.start()
 
     def _wait_for_checkpointers(self) -> None:
+        # After a failure Orbax's own thread waits for the threads of other processes.
         try:
             super()._wait_for_checkpointers()
         except Exception as error:
             self.failure = error
             raise
-
-
-def _make_manager(directory: Directory, keep: int) -> _Manager:
-    policies = checkpoint_managers.preservation_policy
-    return _Manager(
-        directory,
-        options=ocp.CheckpointManagerOptions(
-            best_fn=_merit,  # without it Orbax writes no metrics
-            preservation_policy=policies.AnyPreservationPolicy(
-                [
-                    policies.LatestN(keep),
-                    policies.BestN(
-                        get_metric_fn=_merit,
-                        n=1,
-                        keep_checkpoints_without_metrics=False,
-                    ),
-                ]
-            ),
-            cleanup_tmp_directories=True,
-        ),
-    )
-
-
-class _Watcher(threading.Thread):
-    """Waits for a save in a thread and stores its failure for the next call."""
-
-    def __init__(self, manager: _Manager):
-        super().__init__(daemon=jax.process_count() > 1)
-        self._manager = manager
-
-    @property
-    def failure(self) -> Exception | None:
-        """The exception of this process's save, once known."""
-        return self._manager.failure
-
-    def run(self) -> None:
-        """Waits for the save."""
-        try:
-            with suppress_orbax_messages():
-                self._manager.wait_until_finished()
-        except Exception as error:
-            self._manager.failure = self._manager.failure or error
 
 
 def _restore_step(
@@ -476,3 +455,76 @@ def structure(state: Any) -> int:
 def json_digest(values: Mapping[str, Any]) -> int:
     """Returns a CRC-32 checksum of JSON values."""
     return zlib.crc32(json.dumps(values, sort_keys=True).encode())
+
+
+@contextlib.contextmanager
+def suppress_orbax_messages() -> Iterator[None]:
+    """A context that suppresses messages of Orbax, TensorStore and asyncio about a
+    failure that is raised; contexts of several threads may overlap.
+
+    After a failure Orbax logs a traceback in each of its threads, and each unfinished
+    coroutine and TensorStore operation prints another one when it is garbage collected.
+    So the context lasts `PENDING_SECONDS` longer then, and what Orbax's threads release
+    in that time is collected before it ends.
+    """
+    _Suppression.enter()
+    try:
+        yield
+    except BaseException as error:
+        # Collects the coroutines and futures that the tracebacks hold.
+        for cause in causes_of(error):
+            traceback.clear_frames(cause.__traceback__)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", _UNAWAITED, RuntimeWarning)
+            gc.collect()
+
+        def collect_and_leave() -> None:
+            gc.collect()
+            _Suppression.leave()
+
+        end = threading.Timer(PENDING_SECONDS, collect_and_leave)
+        end.daemon = True
+        end.start()
+        raise
+    _Suppression.leave()
+
+
+class _Suppression:
+    """The process-wide logging filters and unraisable hook, installed while a context
+    is active."""
+
+    _lock = threading.Lock()
+    _contexts = 0
+    _hook: Callable[[Any], object] | None = None
+
+    @classmethod
+    def enter(cls) -> None:
+        with cls._lock:
+            cls._contexts += 1
+            if cls._contexts == 1:
+                for name in _LOGGERS:
+                    logging.getLogger(name).addFilter(_is_kept)
+                cls._hook, sys.unraisablehook = sys.unraisablehook, cls._show
+
+    @classmethod
+    def leave(cls) -> None:
+        with cls._lock:
+            cls._contexts -= 1
+            if cls._contexts == 0:
+                for name in _LOGGERS:
+                    logging.getLogger(name).removeFilter(_is_kept)
+                if sys.unraisablehook == cls._show and cls._hook is not None:
+                    sys.unraisablehook = cls._hook
+
+    @classmethod
+    def _show(cls, unraisable: Any) -> None:
+        code = getattr(unraisable.object, "cr_code", None)
+        is_coroutine = code is not None and "orbax" in code.co_filename
+        is_operation = str(unraisable.exc_value) == "Event loop is closed"
+        if not is_coroutine and not is_operation and cls._hook is not None:
+            cls._hook(unraisable)
+
+
+def _is_kept(record: logging.LogRecord) -> bool:
+    text = record.pathname if record.name == "absl" else record.getMessage()
+    return not any(word in text for word in _WORDS)
