@@ -9,10 +9,9 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.arena.solved import SolvedPositions, read
-from azjax.data import GAMES, Imported, Rows
+from azjax.data import GAMES, GamesWriter, Imported, Rows
 from azjax.data.importing import new_directory
 from azjax.data.rows import pack_states
-from azjax.data.writer import GamesWriter
 from azjax.games import Game, State
 
 

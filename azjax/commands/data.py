@@ -17,8 +17,7 @@ from azjax import games
 from azjax.checks import did_you_mean, printable
 from azjax.commands.common import note
 from azjax.data import GAMES, game_files
-from azjax.data.database import Result, opened
-from azjax.data.queries import QUERIES, VIEWS
+from azjax.data.database import QUERIES, VIEWS, Result, opened
 from azjax.data.rows import stated_game
 from azjax.remote import as_directory
 from azjax.training.run_directory import CONFIG_FILE

@@ -1,22 +1,26 @@
 """Games on disk: Parquet files and SQL over them (DuckDB, extra `data`)."""
 
-from azjax.data.database import Database, opened
-from azjax.data.files import GAMES, delete_oldest, drop_after, game_files
-from azjax.data.importing import Imported, import_games
-from azjax.data.queries import QUERIES
-from azjax.data.reader import (
+from azjax.data.database import QUERIES, Database, opened
+from azjax.data.files import (
+    GAMES,
+    GamesWriter,
     WholeGames,
+    delete_oldest,
+    drop_after,
+    game_files,
     games_of_file,
     read_games,
     stored_files,
     stored_game,
 )
+from azjax.data.importing import Imported, import_games
 from azjax.data.rows import Rows, file_schema, state_bytes, unpack_states
 
 __all__ = [
     "GAMES",
     "QUERIES",
     "Database",
+    "GamesWriter",
     "Imported",
     "Rows",
     "WholeGames",

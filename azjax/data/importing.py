@@ -14,9 +14,8 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.data.files import GAMES
+from azjax.data.files import GAMES, GamesWriter
 from azjax.data.rows import Rows, pack_states
-from azjax.data.writer import GamesWriter
 from azjax.games import Game, GameRecord, State
 from azjax.games.core import select
 from azjax.games.host import compiled, first_states
@@ -198,28 +197,30 @@ def rows_of(
     states = jax.tree.map(lambda *leaves: np.stack(leaves), *before)  # [L, G, ...]
     rewards = np.asarray(_rewards(game, last))[:, 0]
     stored, results = np.zeros(moves.shape, bool), np.zeros(len(moves), np.float32)
+    # Expected results for player 0 before each move, and after the last.
+    values = np.full((len(moves), moves.shape[1] + 1), np.nan, np.float32)
+    labels: dict[int, Labels] = {}
     for index, record in enumerate(records):
         is_over = bool(np.asarray(last.terminated)[index])
-        reason = _reason(record, rewards[index] if is_over else None)
-        if reason:
-            left_out[reason] += 1
+        if record.result is None:
+            left_out["without result"] += 1
+        elif record.is_forfeit:
+            left_out["forfeited"] += 1
+        elif is_over and rewards[index] != record.result:
+            left_out["with another result than by the rules"] += 1
+        elif len(record.moves) <= record.opening_moves:
+            left_out["without moves"] += 1
         else:
             stored[index, record.opening_moves : len(record.moves)] = True
-            results[index] = record.result or 0
+            results[index] = record.result
+            label = Labels([{m: 1.0} for m in record.moves], (None, *record.values))
+            if teacher is not None:
+                label = teacher(game, record)
+            labels[index] = label
+            values[index, : len(label.values)] = np.array(label.values, np.float32)
     place = row, number = np.nonzero(stored)  # game by game
     player = np.asarray(states.current_player).T[place]
     sign = (1 - 2 * player).astype(np.float32)
-    labels = []
-    # Expected results for player 0 before each move, and after the last.
-    values = np.full((len(moves), moves.shape[1] + 1), np.nan, np.float32)
-    for index, record in enumerate(records):
-        label = Labels([{move: 1.0} for move in record.moves], (None, *record.values))
-        if teacher is not None:
-            label = Labels((), ())
-            if stored[index].any():
-                label = teacher(game, record)
-        labels.append(label)
-        values[index, : len(label.values)] = np.array(label.values, np.float32)
     # Where it is not known, a value is the result of the game, and the loss 0.
     known = np.where(np.isnan(values), results[:, None], values)[:, :-1]
     loss = np.nan_to_num(values[:, :-1] - values[:, 1:])
@@ -254,24 +255,6 @@ def rows_of(
         terminated=terminated,
         simulations=np.zeros(len(row), np.int32),
     )
-
-
-def _reason(record: GameRecord, reward: float | None) -> str:
-    """Returns why a game is not stored, empty if it is.
-
-    Args:
-        record: the game.
-        reward: of player 0 by the rules; None if the game is not over.
-    """
-    if record.result is None:
-        return "without result"
-    if record.is_forfeit:
-        return "forfeited"
-    if reward is not None and reward != record.result:
-        return "with another result than by the rules"
-    if len(record.moves) <= record.opening_moves:
-        return "without moves"
-    return ""
 
 
 @jax.jit(static_argnames="game")

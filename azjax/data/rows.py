@@ -19,7 +19,7 @@ from azjax.checks import printable
 from azjax.games import Game, State, make
 from azjax.remote import Directory, open_regular
 
-SCHEMA_VERSION = 2  # raised when columns change; 1 lacks `policy_values`
+SCHEMA_VERSION = 2  # raised when columns change
 MAX_FILE_BYTES = 2**31
 _METADATA = b"azjax"
 
@@ -64,12 +64,8 @@ class Rows(NamedTuple):
 
 
 def file_schema(game: Game, *, run: str) -> pa.Schema:
-    """Returns the columns of a file, with the metadata of a run's games.
-
-    Args:
-        game: the game.
-        run: the run's id.
-    """
+    """Returns the columns of a file, with the metadata of the games of a run, whose id
+    is `run`."""
     leaves = _state_leaves(game)
     about = {
         "schema": SCHEMA_VERSION,
@@ -169,18 +165,6 @@ def from_table(table: pa.Table, game: Game) -> Rows:
     return rows
 
 
-def with_policy_values(table: pa.Table) -> pa.Table:
-    """Returns the table of a file; one of schema 1 gets the column that it lacks, null
-    for every action."""
-    if "policy_values" in table.column_names:
-        return table
-    actions = table["policy_actions"].combine_chunks()
-    nulls = pa.nulls(len(actions.values), pa.float32())
-    values = pa.ListArray.from_arrays(actions.offsets, nulls)
-    place = table.column_names.index("policy_probabilities") + 1
-    return table.add_column(place, "policy_values", values)
-
-
 def check_values(rows: Rows, game: Game) -> None:
     """Checks what the rules of the game do not need to be known for."""
     actions, probabilities = rows.policy_actions, rows.policy_probabilities
@@ -229,7 +213,7 @@ def read_about(path: Directory) -> tuple[pa.Schema, dict[str, Any]]:
     try:
         about = json.loads((schema.metadata or {})[_METADATA])
     except (KeyError, ValueError, RecursionError):
-        raise ValueError(f"{path} is no file of games of azjax") from None
+        about = None
     if not isinstance(about, dict):
         raise ValueError(f"{path} is no file of games of azjax")
     return schema, about
@@ -276,10 +260,10 @@ def checked_run(path: Directory, game: Game) -> str:
         OSError: it cannot be read.
     """
     schema, about = read_about(path)
-    if about.get("schema") not in (1, SCHEMA_VERSION):
+    if about.get("schema") != SCHEMA_VERSION:
         raise ValueError(
             f"{path} has schema {str(about.get('schema'))[:40]}, and this version of "
-            f"azjax reads schemas 1 to {SCHEMA_VERSION}"
+            f"azjax reads schema {SCHEMA_VERSION}"
         )
     if about.get("game") != repr(game):
         found = str(about.get("game"))[:40]
@@ -287,21 +271,13 @@ def checked_run(path: Directory, game: Game) -> str:
     run = about.get("run")
     if not isinstance(run, str) or not run.isalnum():
         raise ValueError(f"{path} has no run id")
-    expected = file_schema(game, run=run)
-    if about["schema"] == 1:
-        expected = expected.remove(expected.get_field_index("policy_values"))
-    if not schema.equals(expected):
+    if not schema.equals(file_schema(game, run=run)):
         raise ValueError(f"{path} has other columns than the games of {game!r}")
     return run
 
 
 def pack_states(states: State, num_batch_axes: int) -> np.ndarray:
-    """Packs positions into `[..., bytes]` uint8.
-
-    Args:
-        states: NumPy leaves with `num_batch_axes` batch axes.
-        num_batch_axes: number of leading axes.
-    """
+    """Packs positions, NumPy leaves with some batch axes, into `[..., bytes]` uint8."""
     parts = []
     for leaf in jax.tree.leaves(states):
         values = np.ascontiguousarray(leaf)
@@ -311,12 +287,7 @@ def pack_states(states: State, num_batch_axes: int) -> np.ndarray:
 
 
 def unpack_states(game: Game, packed: np.ndarray) -> State:
-    """Returns the positions of packed ones, NumPy leaves `[N, ...]`.
-
-    Args:
-        game: the game.
-        packed: `[N, bytes]` uint8.
-    """
+    """Returns packed positions, `[N, bytes]` uint8, as NumPy leaves `[N, ...]`."""
     leaves = _state_leaves(game)
     if packed.ndim != 2 or packed.shape[1] != _num_bytes(leaves):
         raise ValueError(

@@ -7,9 +7,8 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from azjax.data import GAMES, Rows, drop_after, game_files
+from azjax.data import GAMES, GamesWriter, Rows, drop_after, game_files
 from azjax.data.rows import checked_run, pack_states
-from azjax.data.writer import GamesWriter
 from azjax.games import Game
 from azjax.remote import Directory
 from azjax.training.config import TrainConfig

@@ -32,9 +32,8 @@ from azjax.data import (
     stored_files,
     unpack_states,
 )
-from azjax.data.files import GameFile, file_size
+from azjax.data.files import GameFile, GamesWriter, file_size
 from azjax.data.rows import check_values, checked_run
-from azjax.data.writer import GamesWriter
 from azjax.devices import jit_network, spread
 from azjax.games import Game, State
 from azjax.players import AlphaZeroPlayer

@@ -23,11 +23,9 @@ from rich.console import Console
 from rich.table import Table
 
 from azjax import games, training
-from azjax.data import GAMES, Rows, game_files, state_bytes
-from azjax.data.database import opened
-from azjax.data.queries import QUERIES
+from azjax.data import GAMES, GamesWriter, Rows, game_files, state_bytes
+from azjax.data.database import QUERIES, opened
 from azjax.data.rows import initial_state
-from azjax.data.writer import GamesWriter
 from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.training.metrics import METRICS_FILE, read_metrics
 

@@ -9,7 +9,7 @@ from data.game_rows import GAME, GAMES, rows_of
 from azjax import cli
 from azjax.data import GAMES as GAMES_DIRECTORY
 from azjax.data import game_files
-from azjax.data.writer import GamesWriter
+from azjax.data.files import GamesWriter
 from azjax.training import TrainConfig
 from azjax.training.run_directory import open_run_directory
 

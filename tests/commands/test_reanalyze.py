@@ -4,7 +4,7 @@ from commands.refusal import assert_refused
 from data.game_rows import GAME, GAMES, rows_of
 
 from azjax import cli, games
-from azjax.data.writer import GamesWriter
+from azjax.data.files import GamesWriter
 from azjax.players.serialization import pretrained_directory
 
 PLAYER = "alphazero:pretrained?simulations=2"

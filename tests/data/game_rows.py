@@ -1,10 +1,7 @@
 """Rows of three played games of tic-tac-toe, one of them unfinished."""
 
-import json
-
 import jax
 import numpy as np
-import pyarrow.parquet as pq
 
 from azjax import games
 from azjax.data import Rows, read_games, stored_files
@@ -52,11 +49,3 @@ def stored_rows(directory):
     [files] = stored_files([str(directory)], GAME)
     [whole] = read_games(files, GAME)
     return whole
-
-
-def rewrite_as_schema_1(path):
-    """Rewrites a file of games as the first version of the files was."""
-    table = pq.read_table(path).drop_columns("policy_values")
-    about = json.loads(table.schema.metadata[b"azjax"]) | {"schema": 1}
-    metadata = {b"azjax": json.dumps(about).encode()}
-    pq.write_table(table.replace_schema_metadata(metadata), path)

@@ -1,11 +1,9 @@
 import pytest
-from data.game_rows import GAME, GAMES, rewrite_as_schema_1, rows_of
+from data.game_rows import GAME, GAMES, rows_of
 
 from azjax import games
-from azjax.data import game_files, import_games
-from azjax.data.database import opened
-from azjax.data.queries import QUERIES
-from azjax.data.writer import GamesWriter
+from azjax.data import GamesWriter, game_files, import_games
+from azjax.data.database import QUERIES, opened
 
 pytest.importorskip("duckdb")
 
@@ -121,27 +119,6 @@ def test_sql_that_writes_or_reads_other_files_is_refused(
         database.query(sql.replace("{file}", str(files[0].path)))
     assert list(tmp_path.iterdir()) == []
     assert [file.path.read_bytes() for file in game_files(directory)] == before
-
-
-@pytest.mark.parametrize("is_mixed", [True, False])
-def test_files_of_schema_1_have_no_values_of_actions(directory, tmp_path, is_mixed):
-    for file in game_files(directory):
-        path = tmp_path / file.path.name
-        path.write_bytes(file.path.read_bytes())
-        if file.first == 1 or not is_mixed:
-            rewrite_as_schema_1(path)
-    sql = """
-        SELECT game, count(policy_values), avg(list_max(policy_values)),
-            avg(list_count(policy_values)), any_value(action) FROM positions
-        GROUP BY game ORDER BY game
-    """
-    value = (0.5, 1) if is_mixed else (None, None)
-    with opened(tmp_path, GAME) as database:
-        assert database.query(sql).rows == [
-            (5, 0, None, None, 0),
-            (6, 9 * is_mixed, *value, 0),
-            (7, 2 * is_mixed, *value, 4),
-        ]
 
 
 def test_a_directory_without_games_or_of_another_game_is_refused(directory, tmp_path):

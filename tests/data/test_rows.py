@@ -3,7 +3,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from data.game_rows import GAME, GAMES, rewrite_as_schema_1, rows_of
+from data.game_rows import GAME, GAMES, rows_of
 
 from azjax import games
 from azjax.data import file_schema, state_bytes, unpack_states
@@ -65,7 +65,7 @@ def test_a_file_has_the_metadata_of_its_run_and_the_columns_of_the_rows(path):
     assert columns["policy_values"][0] == [0.5, None]  # without visits
 
 
-def test_files_of_schema_1_are_accepted_and_others_refused(path, tmp_path, monkeypatch):
+def test_files_of_other_games_columns_and_schemas_are_refused(path, tmp_path):
     with pytest.raises(ValueError, match="games of tic_tac_toe, not of hex:5"):
         checked_run(path, games.make("hex:5"))
     table, other = pq.read_table(path), tmp_path / "other.parquet"
@@ -80,9 +80,7 @@ def test_files_of_schema_1_are_accepted_and_others_refused(path, tmp_path, monke
     other.write_bytes(path.read_bytes()[:-20])
     with pytest.raises(ValueError, match="no Parquet file, or damaged"):
         checked_run(other, GAME)
-    with monkeypatch.context() as patch:
-        patch.setattr("azjax.data.rows.SCHEMA_VERSION", 3)
-        with pytest.raises(ValueError, match="has schema 2, and this version"):
-            checked_run(path, GAME)
-    rewrite_as_schema_1(path)
-    assert checked_run(path, GAME) == "abc"
+    about = {b"azjax": b'{"schema": 3}'}
+    pq.write_table(table.replace_schema_metadata(about), other)
+    with pytest.raises(ValueError, match="has schema 3, and this version"):
+        checked_run(other, GAME)

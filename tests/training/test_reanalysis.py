@@ -10,7 +10,7 @@ from untrained import untrained
 
 from azjax.data import GAMES as FOLDER
 from azjax.data import Rows, game_files, read_games, stored_files
-from azjax.data.writer import GamesWriter
+from azjax.data.files import GamesWriter
 from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.players import AlphaZeroPlayer
 from azjax.search import GumbelConfig

@@ -12,7 +12,7 @@ from training.tiny_runs import config, metrics
 
 from azjax import games
 from azjax.data import games_of_file, read_games, stored_files
-from azjax.data.writer import GamesWriter
+from azjax.data.files import GamesWriter
 from azjax.training import Trajectory, train
 from azjax.training import stored_games as module
 from azjax.training.lanes import spread_lanes
