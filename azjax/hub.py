@@ -21,7 +21,6 @@ _NAME = re.compile(r"[\w.-]+/[\w.-]+", re.ASCII)
 
 def check_repository(name: str) -> None:
     """Checks the name of a repository."""
-    _library("safetensors")  # the format of the players, before anything is loaded
     utils = _library("huggingface_hub.utils")
     with contextlib.suppress(utils.HFValidationError):
         utils.validate_repo_id(name)

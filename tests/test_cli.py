@@ -2,6 +2,7 @@ import contextlib
 import io
 import json
 import os
+import re
 import shutil
 import signal
 import subprocess
@@ -17,7 +18,7 @@ from azjax import program as azjax_program
 from azjax.commands import train as train_module
 from azjax.players.schema import VERSION
 from azjax.training import TrainConfig, plots
-from azjax.training.loop import STATE_VERSION
+from azjax.training.loop import AlphaZero
 from azjax.training.optimizer_identity import DEFAULT
 from azjax.training.q_config import QConfig
 from azjax.training.reporting import Reporter
@@ -102,7 +103,7 @@ def test_training_prints_results_and_commands(trained):
     directory, out = trained
     assert "train tic_tac_toe for 2 iterations" in out
     assert "azjax play tic_tac_toe" in out
-    assert (directory / "player" / "weights.npz").exists()
+    assert (directory / "player" / "player.safetensors").exists()
 
 
 @pytest.fixture(scope="module")
@@ -270,22 +271,26 @@ def test_a_checkpoint_of_another_version_is_refused_and_kept(run, tmp_path, refu
     shutil.copytree(run, directory)
     for path in directory.glob("checkpoints/*/progress/metadata"):
         values = json.loads(path.read_text())
-        path.write_text(json.dumps(values | {"format": STATE_VERSION + 1}))
+        path.write_text(json.dumps(values | {"format": AlphaZero.state_version + 1}))
     before = content(directory / "checkpoints")
     message = refused(train, directory)
-    newer = f"has format {STATE_VERSION + 1}"
-    assert f"{newer}; this version of azjax reads format {STATE_VERSION}:" in message
+    newer = f"has format {AlphaZero.state_version + 1}"
+    assert (
+        f"{newer}; this version of azjax reads format {AlphaZero.state_version}:"
+        in message
+    )
     assert "or start a new run in another directory" in message
     assert content(directory / "checkpoints") == before
 
 
-@pytest.mark.parametrize("file", ["config.json", "player/config.json"])
+@pytest.mark.parametrize("file", ["config.json", "player/player.safetensors"])
 def test_files_of_another_version_are_refused_and_kept(run, tmp_path, refused, file):
     newer = VERSION + 1
     directory = tmp_path / "run"
     shutil.copytree(run, directory)
     path = directory / file
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"format": newer}))
+    pattern, newer_format = rb'(format\\?": )\d+', rb"\g<1>%d" % newer
+    path.write_bytes(re.sub(pattern, newer_format, path.read_bytes(), count=1))
     before = content(directory)
     if file == "config.json":
         assert f"its format is {newer}" in refused(train, directory)

@@ -8,9 +8,10 @@ from pathlib import Path
 import tyro
 
 from azjax import hub
-from azjax.players import save_player
-from azjax.players.safetensors_file import (
+from azjax.players import MissingPartsError, save_player
+from azjax.players.serialization import (
     MAX_FILE_BYTES,
+    MAX_WEIGHT_BYTES,
     PLAYER_FILE,
     load_player_file,
 )
@@ -55,7 +56,15 @@ def pull_command(
             kind=PLAYER_FILE,
             revision=revision,
         )
-        player = load_player_file(paths[PLAYER_FILE], repository)
+        try:
+            player = load_player_file(
+                paths[PLAYER_FILE], repository, most=MAX_WEIGHT_BYTES
+            )
+        except MissingPartsError:
+            raise ValueError(
+                f"the network in {repository} has modules of its author's own, which "
+                "the file does not hold"
+            ) from None
         card = ""
         if PAGE_FILE in paths:
             with open_regular(paths[PAGE_FILE], MAX_CARD_BYTES) as file:

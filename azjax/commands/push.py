@@ -4,7 +4,7 @@ import tyro
 
 from azjax import hub
 from azjax.players import load_player
-from azjax.players.safetensors_file import PLAYER_FILE, player_bytes
+from azjax.players.serialization import MAX_WEIGHT_BYTES, PLAYER_FILE, player_bytes
 from azjax.remote import as_directory, open_regular
 from azjax.training.metrics import METRICS_FILE
 from azjax.training.model_card import (
@@ -40,7 +40,7 @@ def push_command(
     """
     hub.check_repository(repository)
     directory = as_directory(run)
-    player = load_player(directory)
+    player = load_player(directory, most=MAX_WEIGHT_BYTES)
     game = player.game
     path = directory / CARD_FILE
     if path.exists():
@@ -58,7 +58,7 @@ def push_command(
     page = hub_page(card, game, repository)
     address = hub.upload(
         repository,
-        {PLAYER_FILE: player_bytes(player, run), PAGE_FILE: page.encode()},
+        {PLAYER_FILE: player_bytes(player), PAGE_FILE: page.encode()},
         kind=PLAYER_FILE,
         private=private,
         message=message or f"Upload a player of {game!r}",

@@ -5,7 +5,7 @@ import functools
 
 from azjax.games import Game
 from azjax.games.host import first_state, legal_actions
-from azjax.players.serialization import CONFIG_FILE, PRETRAINED, shipped_players
+from azjax.players.serialization import PLAYER_FILE, PRETRAINED, shipped_players
 
 # Work in one second, measured on two cores of an AMD EPYC (Zen 4).
 POSITIONS = 8_000_000  # of minimax without pruning
@@ -29,7 +29,7 @@ def is_shipped(game: Game) -> bool:
 
 def shipped_games() -> list[str]:
     """Returns the games for which a trained player ships, as for `games.make`."""
-    paths = shipped_players().glob(f"*/{CONFIG_FILE}")
+    paths = shipped_players().glob(f"*/{PLAYER_FILE}")
     return sorted(path.parent.name.replace("-", ":", 1) for path in paths)
 
 

@@ -23,10 +23,11 @@ from azjax.players.registry import (
     load_compiled,
     load_run,
 )
-from azjax.players.saved_settings import MissingPartsError, first_network
 from azjax.players.serialization import (
+    MissingPartsError,
     TrainedPlayer,
     TrainedQ,
+    first_network,
     load_player,
     load_q_player,
     save_player,

@@ -19,6 +19,7 @@ from azjax.players.mcts import MCTSPlayer
 from azjax.players.perfect import PerfectPlayer, check_game
 from azjax.players.player_spec import PlayerSpec, parse_settings, require_game
 from azjax.players.serialization import (
+    MAX_WEIGHT_BYTES,
     PRETRAINED,
     Q_LEARNING,
     TrainedPlayer,
@@ -35,7 +36,6 @@ _log = logging.getLogger(__name__)
 DEFAULT_SIMULATIONS = 64
 MAX_SIMULATIONS = 100_000
 MAX_TEMPERATURE = 100.0
-MAX_WEIGHT_BYTES = 2**29  # as float32, of an untrusted player
 LEARNED_KINDS = ("alphazero", "network", Q_LEARNING)
 
 # Settings of the search in a player spec; numbers by their lower bounds.

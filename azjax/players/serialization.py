@@ -1,19 +1,23 @@
-"""The `player/` directory: the files from which a trained player is loaded."""
+"""Trained players on disk, and the networks that their settings describe.
+
+A player is one file of safetensors: the weights by their paths, and the settings of
+game, network and search as JSON in the header. A file may come from an untrusted
+source: its sizes are limited, and nothing in it is executed.
+"""
 
 import contextlib
 import dataclasses
 import functools
 import importlib.resources
-import io
 import json
-import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 import jax
 import numpy as np
+import safetensors.numpy
 
 from azjax import games
 from azjax.checks import check_int, check_seed, printable
@@ -26,27 +30,16 @@ from azjax.networks import (
     QNetworkConfig,
     QParams,
     Variables,
+    init_network,
     init_q_network,
 )
 from azjax.players.alphazero import AlphaZeroPlayer
 from azjax.players.edges import num_edges
 from azjax.players.q_learning import QPlayer
-from azjax.players.saved_settings import (
-    MAX_MESSAGE,
-    MissingPartsError,
-    Source,
-    check_kind,
-    first_network,
-    reading_settings,
-    shapes_of,
-    traced_network,
-)
 from azjax.players.schema import VERSION, migrate
-from azjax.players.weights import MismatchError, read_weights
 from azjax.remote import (
     Directory,
     as_directory,
-    is_remote,
     open_regular,
     replace_file,
     store_errors,
@@ -54,16 +47,27 @@ from azjax.remote import (
 )
 from azjax.search import SearchConfig
 
-CONFIG_FILE = "config.json"
-WEIGHTS_FILE = "weights.npz"
+PLAYER_FILE = "player.safetensors"
+SETTINGS_KEY = "azjax"  # of the header's metadata
 PRETRAINED = "pretrained"
 Q_LEARNING = "q_learning"  # kind of a player
+DTYPES = ("float16", "float32")  # of weights on disk
 
 MAX_CONFIG_BYTES = 2**20
-LARGEST_WEIGHT_BYTES = 2**31  # as float32
+MAX_HEADER_BYTES = 2**22
+MAX_WEIGHT_BYTES = 2**29  # on disk, of an untrusted player
+LARGEST_WEIGHT_BYTES = 2**31  # on disk
+MAX_FILE_BYTES = 8 + MAX_HEADER_BYTES + MAX_WEIGHT_BYTES  # of an untrusted player
 MAX_REUSED_EDGES = 2**24  # of a tree that is kept; each takes about 100 bytes
+MAX_MESSAGE = 500  # characters
 
+S = TypeVar("S")
 V = TypeVar("V")
+Source: TypeAlias = str | os.PathLike[str]  # of a player, for messages
+
+
+class MissingPartsError(ValueError):
+    """A network has modules of the user's own, which were not passed."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -95,14 +99,19 @@ class TrainedPlayer:
 def save_player(
     directory: Path, player: TrainedPlayer, *, dtype: str = "float32"
 ) -> None:
-    """Writes a player; each file is replaced atomically.
+    """Writes a player, atomically.
 
     Args:
         directory: created if missing.
         player: the player.
         dtype: dtype of the weights on disk; `float16` halves their size.
     """
-    write_files(directory, config_of(player), player.variables, dtype=dtype)
+    replace_file(directory / PLAYER_FILE, player_bytes(player, dtype))
+
+
+def player_bytes(player: TrainedPlayer, dtype: str = "float32") -> bytes:
+    """Returns the content of a player's file."""
+    return _file_bytes(config_of(player), player.variables, dtype)
 
 
 def config_of(player: TrainedPlayer) -> dict[str, Any]:
@@ -118,22 +127,6 @@ def config_of(player: TrainedPlayer) -> dict[str, Any]:
     }
 
 
-def write_files(
-    directory: Path, config: Mapping[str, Any], variables: Any, *, dtype: str
-) -> None:
-    """Writes a player's settings and a pytree of weights, as `save_player` does."""
-    weights: dict[str, Any] = {
-        name: np.asarray(value, dtype)
-        for name, value in named_leaves(variables).items()
-    }
-    file = io.BytesIO()
-    np.savez_compressed(file, **weights)
-    replace_file(directory / WEIGHTS_FILE, file.getvalue())
-    replace_file(
-        directory / CONFIG_FILE, (json.dumps(config, indent=2) + "\n").encode()
-    )
-
-
 def load_player(
     directory: str | os.PathLike[str],
     parts: Parts | None = None,
@@ -146,8 +139,8 @@ def load_player(
         directory: a player directory or a run directory; a URL names one in an object
             store.
         parts: the user's own modules of the network; ignored for a network without any.
-        most: maximum bytes of the weights as float32, of a player of unknown origin.
-            None: `LARGEST_WEIGHT_BYTES`, and own modules of the network need not be
+        most: maximum bytes of the weights on disk, of a player of unknown origin. None:
+            `LARGEST_WEIGHT_BYTES`, and own modules of the network need not be
             traceable.
 
     Raises:
@@ -155,46 +148,27 @@ def load_player(
         ValueError: the player is missing, damaged, too large or of an unknown version,
             or `parts` do not match.
     """
-    directory, config = read_config(directory)
-    return player_of(
-        config,
-        directory,
-        functools.partial(read_variables, directory, most=most),
-        parts,
-        # With a limit, the sizes are untrusted, and the network is not built.
-        is_trusted=most is None,
-    )
+    directory = player_directory(directory)
+    return load_player_file(directory / PLAYER_FILE, directory, parts, most=most)
 
 
-def player_of(
-    config: Any,
+def load_player_file(
+    path: Directory,
     source: Source,
-    read: Callable[[Variables], Variables],
     parts: Parts | None = None,
     *,
-    is_trusted: bool,
+    most: int | None = None,
 ) -> TrainedPlayer:
-    """Builds the player that settings describe.
-
-    Args:
-        config: the settings as JSON values.
-        source: of the player, for messages.
-        read: reads the weights; receives arrays or objects with a `shape`.
-        parts: the user's own modules of the network; ignored for a network without any.
-        is_trusted: False if the network may be too large to be built.
-
-    Raises:
-        MissingPartsError: `parts` are required.
-        ValueError: the settings are invalid, or errors of `read`.
-    """
-    check_kind(source, config, None)
-    with reading_settings(source):
+    """Loads a player from its file, as `load_player` does; messages name the source."""
+    config, arrays = read_file(path, source, most or LARGEST_WEIGHT_BYTES)
+    _check_kind(source, config, None)
+    with _reading_settings(source):
         config = migrate(config)
         check_seed("seed", config["seed"])
         game = games.make(config["game"], **config["options"])
         search = SearchConfig.from_json(config["search"], "search.")
-        most = MAX_REUSED_EDGES // num_edges(game)
-        check_int("search.tree_reuse_nodes", search.tree_reuse_nodes, 0, most)
+        most_nodes = MAX_REUSED_EDGES // num_edges(game)
+        check_int("search.tree_reuse_nodes", search.tree_reuse_nodes, 0, most_nodes)
         network_config = record_from_json(NetworkConfig, config["network"], "network.")
     seed, has_own_parts = config["seed"], bool(config.get("has_own_parts", False))
     if has_own_parts and parts is None:
@@ -203,23 +177,99 @@ def player_of(
             "passed again: parts=... in Python, --parts MODULE:NAME on the command "
             "line, where NAME in MODULE.py is an azjax.networks.Parts"
         )
-    own_parts = parts if has_own_parts else None
-    if own_parts is None:
-        with reading_settings(source):
-            network, shapes = traced_network(game, network_config)
-    elif is_trusted:  # the user's own modules need not be traceable
-        network, shapes = first_network(seed, game, network_config, own_parts)
-    else:
-        network, shapes = traced_network(game, network_config, own_parts)
+    described = (
+        game.observation_shape,
+        game.num_actions,
+        game.actions_per_cell,
+        network_config,
+    )
+    if not has_own_parts:
+        with _reading_settings(source):
+            network, shapes = _traced_network(*described)
+    elif most is None:  # the user's own modules need not be traceable
+        network, shapes = first_network(seed, game, network_config, parts)
+    else:  # of any size, and may not be hashable
+        network, shapes = _traced_network.__wrapped__(*described, parts)
     return TrainedPlayer(
         game=game,
         network=network,
-        variables=read(shapes),
+        variables=_fitted(arrays, shapes, source),
         config=network_config,
         search=search,
         seed=seed,
         has_own_parts=has_own_parts,
     )
+
+
+def first_network(
+    seed: int,
+    game: games.Game,
+    config: NetworkConfig,
+    parts: Parts | None = None,
+) -> tuple[Network, Variables]:
+    """Builds the untrained network of a run with this seed.
+
+    Raises:
+        ValueError: the settings do not fit the game.
+    """
+    if config.line_length and not game.line_length:
+        raise ValueError(
+            "network.line_length must be 0 for a game that is not won by lines of a "
+            f"length or more, such as {game!r}: {config.line_length}"
+        )
+    networks: list[Network] = []
+
+    def make() -> Variables:
+        network, variables = init_network(
+            jax.random.key(seed),
+            game.observation_shape,
+            game.num_actions,
+            config,
+            parts,
+            actions_per_cell=game.actions_per_cell,
+        )
+        networks.append(network)
+        return variables
+
+    # In one program, except for the user's own modules, which need not be traceable.
+    variables = jax.jit(make)() if parts is None else make()
+    return networks[0], variables
+
+
+@functools.lru_cache(maxsize=32)  # many runs have the same network
+def _traced_network(
+    observation_shape: tuple[int, int, int],
+    num_actions: int,
+    actions_per_cell: int,
+    config: NetworkConfig,
+    parts: Parts | None = None,
+) -> tuple[Network, Variables]:
+    """Returns the network of a player and the shapes of its arrays, without computing;
+    `parts` are the user's own modules, traceable by JAX."""
+    return _shapes_of(
+        lambda rng_key: init_network(
+            rng_key,
+            observation_shape,
+            num_actions,
+            config,
+            parts,
+            actions_per_cell=actions_per_cell,
+        )
+    )
+
+
+def _shapes_of(make: Callable[[jax.Array], tuple[S, V]]) -> tuple[S, V]:
+    """Returns the structure that `make` returns for a key, and the shapes of its
+    arrays, without computing."""
+    structures: list[S] = []
+
+    def arrays() -> V:
+        structure, variables = make(jax.random.key(0))
+        structures.append(structure)
+        return variables
+
+    shapes = jax.eval_shape(arrays)
+    return structures[0], shapes
 
 
 @dataclasses.dataclass(frozen=True)
@@ -242,12 +292,7 @@ class TrainedQ:
 
 
 def save_q_player(directory: Path, trained: TrainedQ) -> None:
-    """Writes a player; each file is replaced atomically.
-
-    Args:
-        directory: created if missing.
-        trained: the player.
-    """
+    """Writes a player, atomically; the directory is created if missing."""
     config = {
         "format": VERSION,
         "kind": Q_LEARNING,
@@ -259,7 +304,8 @@ def save_q_player(directory: Path, trained: TrainedQ) -> None:
             "separate": trained.config.separate,
         },
     }
-    write_files(directory, config, trained.params, dtype="float32")
+    content = _file_bytes(config, trained.params, "float32")
+    replace_file(directory / PLAYER_FILE, content)
 
 
 def load_q_player(
@@ -270,16 +316,18 @@ def load_q_player(
     Args:
         directory: a player directory or a run directory; a URL names one in an object
             store.
-        most: maximum bytes of the weights as float32; None:
-            `LARGEST_WEIGHT_BYTES`.
+        most: maximum bytes of the weights on disk; None: `LARGEST_WEIGHT_BYTES`.
 
     Raises:
         ValueError: the player is missing, damaged, too large, of an unknown version or
             not from Q-learning.
     """
-    directory, config = read_config(directory)
-    check_kind(directory, config, Q_LEARNING)
-    with reading_settings(directory):
+    directory = player_directory(directory)
+    config, arrays = read_file(
+        directory / PLAYER_FILE, directory, most or LARGEST_WEIGHT_BYTES
+    )
+    _check_kind(directory, config, Q_LEARNING)
+    with _reading_settings(directory):
         config = migrate(config)
         game = games.make(config["game"], **config["options"])
         network_config = QNetworkConfig(
@@ -287,94 +335,163 @@ def load_q_player(
             hidden=tuple(config["network"]["hidden"]),
             separate=config["network"]["separate"],
         )
-    network, shapes = shapes_of(
+    network, shapes = _shapes_of(
         lambda rng_key: init_q_network(
             rng_key, game.observation_shape, game.num_actions, network_config
         )
     )
-    params = read_variables(directory, shapes, most=most)
+    params = _fitted(arrays, shapes, directory)
     return TrainedQ(game, network, params, network_config)
 
 
-def read_config(directory: str | os.PathLike[str]) -> tuple[Directory, Any]:
-    """Reads the settings that `write_files` wrote.
+# The file
 
-    Args:
-        directory: a player directory or a run directory; a URL names one in an object
-            store.
 
-    Returns:
-        The player directory and its settings, which are not validated.
+def player_directory(directory: str | os.PathLike[str]) -> Directory:
+    """Returns the directory of a player's file: the directory itself, or in a run
+    directory its `player`.
 
     Raises:
-        ValueError: the player is missing or damaged, or the URL is not supported.
+        ValueError: the URL is not supported.
         OSError: the object store cannot be read.
     """
     directory = as_directory(directory)
     with store_errors(directory):
         is_run = (directory / "player").is_dir()
-    if is_run:
-        directory = directory / "player"
-    with (
-        _reading(directory),
-        open_regular(directory / CONFIG_FILE, MAX_CONFIG_BYTES) as file,
-    ):
-        return directory, json.loads(file.read(MAX_CONFIG_BYTES))
+    return directory / "player" if is_run else directory
 
 
-def read_variables(directory: Directory, shapes: V, *, most: int | None = None) -> V:
-    """Reads the weights that `write_files` wrote.
+def _file_bytes(config: Mapping[str, Any], variables: Any, dtype: str) -> bytes:
+    arrays = {
+        name: np.asarray(value, dtype, order="C")
+        for name, value in named_leaves(variables).items()
+    }
+    return safetensors.numpy.save(arrays, metadata={SETTINGS_KEY: json.dumps(config)})
+
+
+def read_file(
+    path: Directory, source: Source, most: int = LARGEST_WEIGHT_BYTES
+) -> tuple[Any, dict[str, np.ndarray]]:
+    """Returns the settings and the arrays of a player's file, neither of them checked.
 
     Args:
-        directory: the player directory.
-        shapes: a pytree of arrays or of objects with a `shape`.
-        most: maximum bytes of the weights as float32; None: `LARGEST_WEIGHT_BYTES`.
+        path: of the file.
+        source: of the player, for messages.
+        most: maximum bytes of the weights.
 
-    Returns:
-        A pytree like `shapes`, float32.
+    Raises:
+        ValueError: the file is missing, damaged or too large.
     """
+    with (
+        _reading(source),
+        open_regular(path, 8 + MAX_HEADER_BYTES + most) as file,
+    ):
+        # The length of the header, then the header, then the arrays.
+        length = int.from_bytes(file.read(8), "little")
+        if not 0 < length <= MAX_HEADER_BYTES:
+            raise ValueError(
+                f"its header must have from 1 to {MAX_HEADER_BYTES} bytes: {length}"
+            )
+        header = json.loads(file.read(length))
+        text = header.get("__metadata__", {}).get(SETTINGS_KEY)
+        if text is None:
+            raise ValueError("its header has no settings of azjax")
+        if len(text) > MAX_CONFIG_BYTES:
+            raise ValueError(
+                f"its settings have more than {MAX_CONFIG_BYTES} characters"
+            )
+        config = json.loads(text)
+        file.seek(0)
+        return config, safetensors.numpy.load(file.read())
+
+
+def _fitted(arrays: Mapping[str, np.ndarray], shapes: V, source: Source) -> V:
+    """Returns the arrays of a file as float32, in a pytree like `shapes`."""
     expected = {name: leaf.shape for name, leaf in named_leaves(shapes).items()}
-    num_bytes = 4 * sum(math.prod(shape) for shape in expected.values())
-    check_weight_bytes(num_bytes, directory, most or LARGEST_WEIGHT_BYTES)
-    with _reading(directory):
-        weights = read_weights(directory / WEIGHTS_FILE, expected)
-    leaves = jax.device_put([weights[name] for name in expected])
+    for name in sorted(expected.keys() | arrays.keys()):
+        array, shape, problem = arrays.get(name), expected.get(name), ""
+        if array is None or array.shape != shape:
+            found = str(None if array is None else array.shape)
+            problem = f"{name[:80]} is {found[:80]}, expected {shape}"
+        elif array.dtype not in map(np.dtype, DTYPES):
+            problem = f"{name} is of {array.dtype}, expected {' or '.join(DTYPES)}"
+        if array is None or problem:
+            raise ValueError(
+                f"the weights in {source} do not fit the network described there: "
+                f"{printable(problem)}; a network with modules of your own needs its "
+                "parts, and a player from before the observation of its game changed "
+                "needs the version of azjax that made it"
+            )
+        if not np.isfinite(array).all():
+            raise ValueError(
+                f"the player in {source} is damaged: {name} has values that are not "
+                "finite"
+            )
+    leaves = jax.device_put([arrays[name].astype(np.float32) for name in expected])
     return jax.tree.unflatten(jax.tree.structure(shapes), leaves)
 
 
-def check_weight_bytes(num_bytes: int, source: Source, most: int) -> None:
-    """Checks the size of a network."""
-    if num_bytes > most:
+def named_leaves(variables: Any) -> dict[str, Any]:
+    """Returns the leaves of a pytree of weights by their paths, joined by `/`, in the
+    order of the tree."""
+    return {
+        jax.tree_util.keystr(path, simple=True, separator="/"): value
+        for path, value in jax.tree.leaves_with_path(variables)
+    }
+
+
+@contextlib.contextmanager
+def _reading(source: Source) -> Iterator[None]:
+    """Converts errors of reading a player's file to ValueErrors with its source."""
+    try:
+        yield
+    except FileNotFoundError:
+        is_missing = isinstance(source, Path) and not source.exists()
+        where = f"{source}, which does not exist" if is_missing else str(source)
         raise ValueError(
-            f"the network described in {source} takes {num_bytes} bytes; at most "
-            f"{most} are loaded"
+            f"no player in {where}: training writes {PLAYER_FILE} there"
+        ) from None
+    except Exception as error:  # of a damaged file the library raises any
+        if not isinstance(source, str | Path) and store_problem(error):
+            raise
+        problem = printable(str(error), MAX_MESSAGE)
+        raise ValueError(f"the player in {source} is damaged: {problem}") from error
+
+
+def _check_kind(source: Source, config: Any, kind: str | None) -> None:
+    """Checks the kind of a player; None is AlphaZero."""
+    found = config.get("kind") if isinstance(config, dict) else None
+    if found != kind:
+        texts = "network:RUN or alphazero:RUN"
+        if found:
+            texts = f"{printable(str(found), 40)}:RUN"
+        raise ValueError(
+            f"the player in {source} was trained by another algorithm; load it as "
+            f"{texts}"
         )
 
 
 @contextlib.contextmanager
-def _reading(directory: Directory) -> Iterator[None]:
-    """Converts errors of reading a player's files to ValueErrors with its directory."""
+def _reading_settings(source: Source) -> Iterator[None]:
+    """Converts errors from a player's settings to ValueErrors with its source."""
     try:
         yield
-    except FileNotFoundError:
-        is_missing = not is_remote(directory) and not directory.exists()
-        where = f"{directory}, which does not exist" if is_missing else str(directory)
+        return
+    except games.UnknownGameError as error:
         raise ValueError(
-            f"no player in {where}: training writes {CONFIG_FILE} and {WEIGHTS_FILE} "
-            "there"
+            f"the player in {source} is for the unknown game {error.name[:40]!r}: "
+            "run the file that registers the game, as python FILE play ..."
         ) from None
-    except MismatchError as error:
-        raise ValueError(
-            f"the weights in {directory} do not fit the network described there: "
-            f"{printable(str(error))}; a network with modules of your own needs its "
-            "parts, and a player from before the observation of its game changed needs "
-            "the version of azjax that made it"
-        ) from None
-    except Exception as error:
-        if is_remote(directory) and store_problem(error):
-            raise
+    except KeyError as error:
+        problem = f"its settings lack {error}"
+    except (TypeError, ValueError) as error:
         problem = printable(str(error), MAX_MESSAGE)
-        raise ValueError(f"the player in {directory} is damaged: {problem}") from error
+    raise ValueError(
+        f"the player in {source} does not fit this version of azjax: {problem}"
+    )
+
+
+# Players that ship
 
 
 def shipped_players() -> Path:
@@ -389,7 +506,7 @@ def pretrained_directory(game: games.Game) -> Path:
         ValueError: there is none.
     """
     shipped = shipped_players()
-    names = sorted(path.parent.name for path in shipped.glob(f"*/{CONFIG_FILE}"))
+    names = sorted(path.parent.name for path in shipped.glob(f"*/{PLAYER_FILE}"))
     name = shipped_name(game)
     if name not in names:
         specs = ", ".join(name.replace("-", ":", 1) for name in names) or "none"
@@ -403,12 +520,3 @@ def shipped_name(game: games.Game) -> str:
     """Returns the name of the directory of a game's pretrained player: its spec, with a
     hyphen for the colon, which Windows does not allow."""
     return repr(game).replace(":", "-")
-
-
-def named_leaves(variables: Any) -> dict[str, Any]:
-    """Returns the leaves of a pytree of weights by their paths, joined by `/`, in the
-    order of the tree."""
-    return {
-        jax.tree_util.keystr(path, simple=True, separator="/"): value
-        for path, value in jax.tree.leaves_with_path(variables)
-    }

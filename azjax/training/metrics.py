@@ -14,8 +14,7 @@ from tensorboardX.proto import event_pb2, summary_pb2
 from tensorboardX.record_writer import RecordWriter
 
 from azjax.checks import is_number
-from azjax.players.weights import open_regular
-from azjax.remote import Directory
+from azjax.remote import Directory, open_regular
 
 METRICS_FILE = "metrics.jsonl"
 MAX_METRICS_BYTES = 2**31

@@ -6,8 +6,7 @@ import math
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from azjax.players.weights import open_regular
-from azjax.remote import Directory, replace_file
+from azjax.remote import Directory, open_regular, replace_file
 
 PLAN_FILE = "plan.json"
 MAX_PLAN_BYTES = 2**20

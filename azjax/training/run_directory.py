@@ -12,11 +12,11 @@ from typing import Any, TypeGuard
 from azjax import games
 from azjax.players.schema import VERSION, migrate
 from azjax.players.serialization import MAX_CONFIG_BYTES
-from azjax.players.weights import open_regular
 from azjax.remote import (
     Directory,
     as_directory,
     is_remote,
+    open_regular,
     resolved,
     store_errors,
     write_new,

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from azjax.checks import check_int
-from azjax.players.weights import open_regular
+from azjax.remote import open_regular
 from azjax.training.host_loop import length_of
 from azjax.training.metrics import METRICS_FILE, iterate_metrics
 from azjax.training.plan import read_plan

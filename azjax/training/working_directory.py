@@ -8,9 +8,7 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-from azjax.players.serialization import CONFIG_FILE
-from azjax.players.weights import open_regular
-from azjax.remote import Directory, store_errors
+from azjax.remote import Directory, open_regular, store_errors
 from azjax.training.metrics import MAX_METRICS_BYTES, METRICS_FILE
 from azjax.training.sinks import MAX_STATE_BYTES, STATE_FILES
 
@@ -49,15 +47,13 @@ class WorkingDirectory:
             return []
         files = (path for path in sorted(self.path.rglob("*")) if path.is_file())
         paths = {path.relative_to(self.path).as_posix(): path for path in files}
-        wanted = [
+        return [
             name
             for name, path in paths.items()
             if _version(path) != self._published.get(name)
             and (not names or name.split("/")[0] in names)
             and not path.name.startswith(".")  # unfinished
         ]
-        # A player's settings come after its weights, so that readers find both.
-        return sorted(wanted, key=lambda name: name.endswith(f"/{CONFIG_FILE}"))
 
     def publish(self, *names: str) -> None:
         """Copies changed files to a remote run directory, each one atomically.

@@ -266,7 +266,7 @@ def outcome(run: TrainingRun) -> tuple[list[dict[str, Any]], str, str, str]:
         {name: value for name, value in row.items() if name not in IS_TIME}
         for row in run.rows()
     ]
-    weights = (run.directory / "player" / "weights.npz").read_bytes()
+    weights = (run.directory / "player" / "player.safetensors").read_bytes()
     return rows, digest(repr(rows).encode()), f"{run.digest():08x}", digest(weights)
 
 

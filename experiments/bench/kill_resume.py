@@ -31,6 +31,7 @@ import pyarrow.parquet as pq
 import tyro
 from rich.console import Console
 from rich.table import Table
+from safetensors.numpy import load_file
 
 from azjax.data import GAMES, game_files
 
@@ -219,8 +220,7 @@ class TrainingRun:
 
     def weights(self) -> dict[str, np.ndarray]:
         """Returns the weights of the player."""
-        with np.load(self.directory / "player" / "weights.npz") as file:
-            return dict(file)
+        return load_file(self.directory / "player" / "player.safetensors")
 
     def _saved(self) -> list[Path]:
         return list(self.checkpoints.iterdir()) if self.checkpoints.exists() else []

@@ -14,8 +14,8 @@ from azjax.networks import (
     QNetworkConfig,
     init_q_network,
 )
-from azjax.players.safetensors_file import load_player_file
 from azjax.players.schema import VERSION
+from azjax.players.serialization import load_player_file
 from azjax.search import GumbelConfig
 from azjax.training import preset
 from azjax.training.model_card import card_of_page, model_card

@@ -52,7 +52,7 @@ def test_a_player_can_be_shipped_at_half_its_size(
     assert loaded.game == games.make("tic_tac_toe")
     assert loaded.config.dtype == "float32"  # that of the run: bfloat16
     sizes = [
-        (folder / "weights.npz").stat().st_size
+        (folder / "player.safetensors").stat().st_size
         for folder in (tmp_path / "shipped/tic_tac_toe", tmp_path / "run/player")
     ]
     assert sizes[0] < 0.7 * sizes[1]

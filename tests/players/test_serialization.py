@@ -6,8 +6,8 @@ import threading
 import chex
 import jax
 import jax.numpy as jnp
-import numpy as np
 import pytest
+import safetensors.numpy
 from flax import nnx
 from untrained import untrained
 
@@ -33,7 +33,12 @@ from azjax.players import (
     save_player,
     save_q_player,
 )
-from azjax.players.serialization import pretrained_directory
+from azjax.players.serialization import (
+    PLAYER_FILE,
+    config_of,
+    named_leaves,
+    pretrained_directory,
+)
 from azjax.search import GumbelConfig
 
 TIC_TAC_TOE = games.make("tic_tac_toe")
@@ -65,8 +70,11 @@ def directory(trained, tmp_path):
 
 
 def change_config(directory, **changes):
-    path = directory / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | changes))
+    path = directory / PLAYER_FILE
+    with safetensors.safe_open(path, framework="numpy") as file:
+        config = json.loads(file.metadata()["azjax"]) | changes
+    arrays, metadata = safetensors.numpy.load_file(path), {"azjax": json.dumps(config)}
+    safetensors.numpy.save_file(arrays, path, metadata=metadata)
 
 
 def test_a_loaded_player_equals_the_saved_one(trained, directory):
@@ -93,9 +101,20 @@ def test_float16_is_smaller_and_close_and_becomes_float32_again(
         loaded.variables, trained.variables, rtol=2**-11, atol=1e-6
     )
     half, full = (
-        (path / "weights.npz").stat().st_size for path in (tmp_path / "half", directory)
+        (path / PLAYER_FILE).stat().st_size for path in (tmp_path / "half", directory)
     )
     assert half < full
+
+
+def test_the_file_is_the_same_for_the_same_player_and_other_programs_read_it(
+    trained, directory, tmp_path
+):
+    save_player(tmp_path / "again", load_player(directory))
+    path = tmp_path / "again" / PLAYER_FILE
+    assert path.read_bytes() == (directory / PLAYER_FILE).read_bytes()
+    with safetensors.safe_open(path, framework="numpy") as file:
+        assert json.loads(file.metadata()["azjax"]) == config_of(trained)
+        assert set(file.keys()) == set(named_leaves(trained.variables))
 
 
 def test_a_reader_never_reads_an_incomplete_player(trained, directory):
@@ -113,44 +132,21 @@ def test_a_reader_never_reads_an_incomplete_player(trained, directory):
     writer = threading.Thread(target=write)
     writer.start()
     while not done.is_set():
-        with np.load(directory / "weights.npz") as file:
-            weights = dict(file)
-        assert len(weights) == len(jax.tree.leaves(trained.variables))
-        json.loads((directory / "config.json").read_text())
+        load_player(directory)
     writer.join()
+    assert [path.name for path in directory.iterdir()] == [PLAYER_FILE]
 
 
-def test_saving_again_replaces_the_two_files_unless_it_fails(
-    trained, directory, monkeypatch
-):
-    def write_partially(file, **weights):
-        file.write(b"PK")
-        raise OSError("no space left on device")
-
-    zero = jax.tree.map(jnp.zeros_like, trained.variables)
-    other = dataclasses.replace(trained, variables=zero)
-    with monkeypatch.context() as patch:
-        patch.setattr(np, "savez_compressed", write_partially)
-        with pytest.raises(OSError, match="no space"):
-            save_player(directory, other)
+def test_a_link_is_read_and_replaced(trained, directory):
+    path = directory / PLAYER_FILE
+    path.rename(directory.parent / "elsewhere")
+    path.symlink_to(directory.parent / "elsewhere")
     chex.assert_trees_all_equal(load_player(directory).variables, trained.variables)
-    save_player(directory, other)
+    content = path.read_bytes()
+    zero = jax.tree.map(jnp.zeros_like, trained.variables)
+    save_player(directory, dataclasses.replace(trained, variables=zero))
     chex.assert_trees_all_equal(load_player(directory).variables, zero)
-    names = sorted(path.name for path in directory.iterdir())
-    assert names == ["config.json", "weights.npz"]
-
-
-def test_an_older_version_fortran_ordered_arrays_and_links_are_read(directory, trained):
-    change_config(directory, format=1)
-    path = directory / "weights.npz"
-    with np.load(path) as file:
-        weights = {name: np.asfortranarray(file[name]) for name in file.files}
-    np.savez(path, **weights)
-    path.rename(directory.parent / "weights")
-    path.symlink_to(directory.parent / "weights")
-    loaded = load_player(directory)
-    assert loaded.config == trained.config
-    chex.assert_trees_all_equal(loaded.variables, trained.variables)
+    assert (directory.parent / "elsewhere").read_bytes() == content
 
 
 def test_custom_modules_are_used_by_networks_that_were_made_with_them(
@@ -278,13 +274,11 @@ def test_a_wrong_epsilon_and_a_wrong_kind_of_player_are_refused(
         load(spec.replace("RUN", str(run)))
 
 
-def test_another_game_or_reader_is_refused_and_an_older_version_loads(run):
+def test_another_game_or_reader_is_refused(run):
     with pytest.raises(ValueError, match="is for tic_tac_toe, not for connect_four"):
         load(f"q_learning:{run}", games.make("connect_four"))
     with pytest.raises(ValueError, match="load it as q_learning:RUN"):
         load_player(run)
-    change_config(run / "player", format=1)
-    assert load_q_player(run).game == TIC_TAC_TOE
 
 
 NETWORK = {"form": "state", "hidden": [9], "separate": False}

@@ -158,7 +158,7 @@ def metrics(directory):
 
 
 def weights(directory):
-    return (directory / "player" / "weights.npz").read_bytes()
+    return (directory / "player" / "player.safetensors").read_bytes()
 
 
 def kept(directory):

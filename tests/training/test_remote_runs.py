@@ -170,7 +170,7 @@ def test_a_rejected_upload_of_metrics_is_reported_once(
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "refused", ["player/weights", "checkpoints/0/state/d", "checkpoints/0/progress"]
+    "refused", ["player/player", "checkpoints/0/state/d", "checkpoints/0/progress"]
 )
 def test_a_rejected_player_or_checkpoint_ends_the_run_with_one_line(
     store, monkeypatch, refused

@@ -28,10 +28,10 @@ def test_a_local_run_is_written_to_its_directory(tmp_path):
 
 
 def test_changed_files_are_copied_once(files, run_dir):
-    (files.path / "player" / "weights.npz").write_text("1")
+    (files.path / "player" / "player.safetensors").write_text("1")
     (files.path / "plan.json").write_text("2")
     files.publish("player")
-    assert (run_dir / "player" / "weights.npz").read_text() == "1"
+    assert (run_dir / "player" / "player.safetensors").read_text() == "1"
     assert files.changed() == ["plan.json"]
     files.publish()
     assert files.changed() == []
@@ -40,14 +40,8 @@ def test_changed_files_are_copied_once(files, run_dir):
     assert files.changed("plan.json") == ["plan.json"]
 
 
-def test_a_players_settings_are_copied_after_its_weights(files):
-    for name in ("config.json", "weights.npz"):
-        (files.path / "player" / name).write_text(name)
-    assert files.changed() == ["player/weights.npz", "player/config.json"]
-
-
 def test_a_file_in_writing_is_not_copied(files):
-    (files.path / "player" / ".weights.npz").write_text("half")
+    (files.path / "player" / ".player.safetensors").write_text("half")
     assert files.changed() == []
 
 
@@ -69,8 +63,8 @@ def test_uncopied_files_remain_and_are_named(run_dir, tmp_path, monkeypatch, cap
     (run_dir / "player").write_text("in the way")
     with working_directory(run_dir) as files:
         (files.path / "player").mkdir()
-        (files.path / "player" / "weights.npz").write_text("1")
+        (files.path / "player" / "player.safetensors").write_text("1")
     said = capfd.readouterr().err
     assert f"not copied to {run_dir}, still in {files.path}" in said
-    assert said.endswith("player/weights.npz\n")
-    assert (files.path / "player" / "weights.npz").read_text() == "1"
+    assert said.endswith("player/player.safetensors\n")
+    assert (files.path / "player" / "player.safetensors").read_text() == "1"

@@ -30,7 +30,7 @@ from azjax.play.server.memory import CacheEntry, Evictable
 from azjax.play.server.rules import Rules
 from azjax.play.server.runs import one_line
 from azjax.players.perfect import perfect_player
-from azjax.players.serialization import CONFIG_FILE, WEIGHTS_FILE
+from azjax.players.serialization import PLAYER_FILE
 
 NICENESS = 10  # of the thread, on Linux
 POLL_INTERVAL = 0.2  # between two checks for active clients (seconds)
@@ -190,11 +190,9 @@ def _file_times(directory: Path | None) -> FileTimes:
     """Returns the modification times of a run's player, () without a run."""
     if directory is None:
         return ()
-    times = []
-    for name in (CONFIG_FILE, WEIGHTS_FILE):
-        with contextlib.suppress(OSError):
-            times.append((directory / "player" / name).stat().st_mtime_ns)
-    return tuple(times)
+    with contextlib.suppress(OSError):
+        return ((directory / "player" / PLAYER_FILE).stat().st_mtime_ns,)
+    return ()
 
 
 class Warmer:

@@ -20,7 +20,7 @@ from azjax.checks import is_number
 from azjax.games import Game, game_title
 from azjax.play.server.messages import shown
 from azjax.players.schema import migrate
-from azjax.players.serialization import Q_LEARNING, WEIGHTS_FILE
+from azjax.players.serialization import PLAYER_FILE, Q_LEARNING
 from azjax.training.lock import is_at_work
 from azjax.training.metrics import METRICS_FILE, SCORES, parse_rows
 from azjax.training.plots import PLOT_FILE
@@ -182,8 +182,7 @@ def _read_run(path: Path) -> RunInfo | None:
     run = _read_config(path, status.st_ino, status.st_mtime_ns, status.st_size)
     if run is None:
         return None
-    names = (f"player/{CONFIG_FILE}", f"player/{WEIGHTS_FILE}")
-    return run._replace(has_player=all(is_inside(path, name) for name in names))
+    return run._replace(has_player=is_inside(path, f"player/{PLAYER_FILE}"))
 
 
 @functools.lru_cache(KEPT_CONFIGS)

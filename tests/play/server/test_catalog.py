@@ -173,7 +173,7 @@ def test_a_run_of_another_game_is_offered_only_with_all_games(tmp_path):
 
 def test_a_run_without_a_player_is_found_but_offers_none(tmp_path):
     make_run(tmp_path / "first", "tic_tac_toe")
-    (tmp_path / "first/player/config.json").unlink()
+    (tmp_path / "first/player/player.safetensors").unlink()
     catalog = make_catalog(["tic_tac_toe"], (), tmp_path)
     assert list(catalog.runs()) == ["first"]
     assert catalog.with_runs(catalog.runs()) == catalog.games

@@ -2,18 +2,17 @@
 
 import contextlib
 import fcntl
-import io
 import json
 import os
+import pickle
 import shutil
-import struct
 import sys
-import zipfile
 from pathlib import Path
 from urllib.parse import quote
 
 import numpy as np
 import pytest
+import safetensors.numpy
 from starlette.testclient import TestClient
 
 from azjax import games
@@ -22,6 +21,7 @@ from azjax.play.server.app import make_app
 from azjax.players.serialization import pretrained_directory
 
 URL = "http://localhost:8000"
+PLAYER = "player/player.safetensors"
 LOADING = 2**27  # bytes by which rejecting runs may increase the process's memory
 GROWTH = 2**30  # and including the programs of all searches
 LONG = "x" * 1_000_000
@@ -47,7 +47,7 @@ def dense_player(**settings):
     return {"network": {"trunk": {"name": "dense", **settings}}}
 
 
-# Replacements in the valid `player/config.json`, by the run's name.
+# Replacements in the settings of a valid player, by the run's name.
 PLAYERS = {
     "player-commands": {"game": COMMAND, "kind": OTHER_COMMANDS[1]},
     "player-kind": {"kind": COMMAND},
@@ -78,41 +78,34 @@ class Bomb:
         return os.system, ("touch owned",)
 
 
-def archive(members):
-    content = io.BytesIO()
-    with zipfile.ZipFile(content, "w", zipfile.ZIP_DEFLATED, compresslevel=1) as file:
-        for name, value in members.items():
-            file.writestr(name, value)
-    return content.getvalue()
-
-
-def array(value):
-    content = io.BytesIO()
-    np.save(content, value)
-    return content.getvalue()
-
-
-def long_header(num_bytes):
-    """Returns an array whose header declares and has this length."""
-    return b"\x93NUMPY\x02\x00" + struct.pack("<I", num_bytes) + b" " * num_bytes
-
-
-def archives(good):
-    """Returns contents of `player/weights.npz`, by the run's name."""
-    with zipfile.ZipFile(io.BytesIO(good)) as file:
-        members = {name: file.read(name) for name in file.namelist()}
-    name = next(iter(members))
-    return {
+def player_files(good):
+    """Returns contents of the player's file, by the run's name, given a valid one."""
+    length = int.from_bytes(good[:8], "little")
+    config = json.loads(good[8 : 8 + length])["__metadata__"]["azjax"]
+    arrays = safetensors.numpy.load(good)
+    settings = {
+        name: json.dumps(json.loads(config) | changes)
+        for name, changes in PLAYERS.items()
+    }
+    search = json.loads(config)["search"]
+    for name, changes in SEARCHES.items():
+        settings[name] = json.dumps(json.loads(config) | {"search": search | changes})
+    files = {name: player_file(text, arrays) for name, text in settings.items()}
+    infinite = {name: array * np.float16(np.nan) for name, array in arrays.items()}
+    pickled = pickle.dumps(Bomb())
+    return files | {
         "weights-truncated": good[: len(good) // 2],
         "weights-none": b"",
-        "weights-bomb": archive({**members, name: members[name] + bytes(10**8)}),
-        "weights-more": archive({**members, "more.npy": array(np.zeros(10**7))}),
-        "weights-pickle": archive({**members, name: array(np.array([Bomb()]))}),
-        "weights-header": archive({**members, name: long_header(2 * LOADING)}),
-        "weights-nan": archive(
-            {key: array(np.load(io.BytesIO(v)) * np.nan) for key, v in members.items()}
-        ),
+        "weights-more": player_file(config, arrays | {"more": np.zeros(10**6)}),
+        "weights-pickle": pickled,
+        "weights-header": (2 * LOADING).to_bytes(8, "little") + good[8:],
+        "weights-long": good[:8] + b" " * LOADING,
+        "weights-nan": player_file(config, infinite),
     }
+
+
+def player_file(config, arrays):
+    return safetensors.numpy.save(arrays, metadata={"azjax": config})
 
 
 def write_good_run(run):
@@ -125,29 +118,21 @@ def write_hostile_runs(directory, good):
     for name, content in CONFIGS.items():
         shutil.copytree(good, directory / name)
         (directory / name / "config.json").write_text(content)
-    config = json.loads((good / "player/config.json").read_text())
-    searches = {
-        name: {"search": config["search"] | search} for name, search in SEARCHES.items()
-    }
-    for name, changes in (PLAYERS | searches).items():
+    files = player_files((good / PLAYER).read_bytes())
+    for name, content in files.items():
         shutil.copytree(good, directory / name)
-        text = json.dumps(config | changes)
-        (directory / name / "player/config.json").write_text(text)
-    weights = archives((good / "player/weights.npz").read_bytes())
-    for name, content in weights.items():
-        shutil.copytree(good, directory / name)
-        (directory / name / "player/weights.npz").write_bytes(content)
+        (directory / name / PLAYER).write_bytes(content)
     for name in ("a?temperature=nan&b", "n" * 200, "; touch owned", "line\nbreak"):
         shutil.copytree(good, directory / name)
     write_hostile_files(directory, good)
-    return [*PLAYERS, *weights]
+    return [name for name in files if name not in SEARCHES]
 
 
 def write_hostile_files(directory, good):
     """Writes runs whose files are links, pipes, or larger than the disk."""
     secret = directory.parent / "secret"
     secret.write_bytes(b'{"game": "tic_tac_toe", "loss": 1, "kind": "a secret"}')
-    names = ("config.json", "player/config.json", "player/weights.npz", "metrics.jsonl")
+    names = ("config.json", PLAYER, "metrics.jsonl")
     for number, name in enumerate((*names, "plots/learning.png", ".lock")):
         for kind in ("link", "zero", "pipe", "sparse"):
             path = directory / f"{kind}-{number}" / name

@@ -57,7 +57,7 @@ def test_a_newer_player_of_a_run_replaces_the_older(run, make_registry, save_run
 def test_a_damaged_player_of_a_run_is_an_error(run, make_registry, capsys):
     registry = make_registry(run.parent)
     found = registry.catalog.find("tic_tac_toe", f"alphazero:{run.parent.name}/first")
-    (run / "player/weights.npz").write_bytes(b"")
+    (run / "player/player.safetensors").write_bytes(b"")
     with pytest.raises(ValueError, match=r"AlphaZero \(run first\) cannot be loaded"):
         registry.load(*found)
     assert "damaged" in capsys.readouterr().err
