@@ -12,7 +12,7 @@ from azjax.training import (
     DataConfig,
     EvaluationConfig,
     ReportConfig,
-    algorithm,
+    alphazero,
     loop,
     stored_games,
     territory,
@@ -42,7 +42,7 @@ def _functions():
     return [
         (loop, "first_network", first_network),
         (territory, "first_network", first_network),
-        (algorithm, "make_self_play", functools.cache(algorithm.make_self_play)),
+        (alphazero, "make_self_play", functools.cache(alphazero.make_self_play)),
         (stored_games, "make_check", functools.cache(stored_games.make_check)),
         *(
             (loop, name, _once_for_settings(getattr(loop, name)))

@@ -13,7 +13,12 @@ A random key that a function consumes must not be used again either: `jax.random
 makes several keys from one, `fold_in` makes a key from a key and a number.
 """
 
-from azjax.training.algorithm import Algorithm, TrainState, make_algorithm
+from azjax.training.alphazero import (
+    Algorithm,
+    TrainState,
+    make_algorithm,
+    train_iteration,
+)
 from azjax.training.config import (
     EvaluationConfig,
     LearnerConfig,
@@ -21,8 +26,6 @@ from azjax.training.config import (
     SelfPlayConfig,
     TrainConfig,
 )
-from azjax.training.host_loop import Run
-from azjax.training.iteration import train_iteration
 from azjax.training.learner import (
     HeadLoss,
     LearnerState,
@@ -48,6 +51,7 @@ from azjax.training.replay import (
     make_batch,
     make_index,
 )
+from azjax.training.run import Run
 from azjax.training.run_config import CheckpointConfig, DataConfig, ReportConfig
 from azjax.training.sampling import Sampler, uniform_sampler
 from azjax.training.saved_config import load_config, repeated_config

@@ -13,12 +13,12 @@ from azjax.players import Player, load_run
 from azjax.players.serialization import load_q_player
 from azjax.remote import Directory, as_directory, resolved
 from azjax.training.config import TrainConfig
-from azjax.training.host_loop import PLAYER
 from azjax.training.metrics import METRICS_FILE, SCORES, Row, graded, iterate_metrics
 from azjax.training.optimizer_identity import VERSION_INDEPENDENT
 from azjax.training.plots import mistakes_label, score_label
 from azjax.training.q_config import QConfig
 from azjax.training.reporting import duration
+from azjax.training.run import PLAYER
 from azjax.training.run_config import flattened
 from azjax.training.run_directory import CONFIG_FILE, read_config
 from azjax.training.saved_config import load_any_config

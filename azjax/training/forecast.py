@@ -21,7 +21,7 @@ from azjax.devices import (
 )
 from azjax.games import Game
 from azjax.networks import Network, Parts, Variables, predict
-from azjax.training.algorithm import make_algorithm
+from azjax.training.alphazero import make_algorithm
 from azjax.training.config import TrainConfig
 from azjax.training.lanes import abstract_state
 from azjax.training.memory import (

@@ -1,9 +1,10 @@
-"""`train`: sets up a run of AlphaZero and hands it to the host loop."""
+"""`train`: a run of AlphaZero."""
 
 import contextlib
 import dataclasses
 import functools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -23,30 +24,22 @@ from azjax.players import (
 from azjax.players.batches import Division
 from azjax.remote import as_directory
 from azjax.training import clock
-from azjax.training.algorithm import (
+from azjax.training.alphazero import (
+    UPDATES,
     Algorithm,
     TrainState,
     compiled_ahead,
     make_algorithm,
+    train_iteration,
 )
 from azjax.training.config import TrainConfig
 from azjax.training.distributed import is_first_process, raise_on_all_processes
 from azjax.training.evaluation import Evaluator
-from azjax.training.host_loop import (
-    Hook,
-    Run,
-    RunFunctions,
-    Totals,
-    length_of,
-    run_loop,
-)
 from azjax.training.initial_player import initial_variables
-from azjax.training.iteration import UPDATES, train_iteration
 from azjax.training.kept_games import KeptGames
 from azjax.training.lanes import abstract_state, on_one_device
 from azjax.training.learner import Loss, learning_rate
 from azjax.training.memory import (
-    MemoryItem,
     available_bytes,
     check_fits,
     memory_errors,
@@ -54,7 +47,8 @@ from azjax.training.memory import (
 )
 from azjax.training.metrics import Row
 from azjax.training.optimizer_identity import DEFAULT, optimizer_identity
-from azjax.training.plan import Plan, plan_to_follow
+from azjax.training.plan import plan_to_follow
+from azjax.training.run import Hook, Run, length_of, open_run
 from azjax.training.run_directory import has_begun, open_shared_directory
 from azjax.training.sampling import Sampler
 from azjax.training.sinks import check_sinks
@@ -66,7 +60,6 @@ from azjax.training.territory import (
     without_territory_heads,
 )
 
-STATE_VERSION = 7  # raised when the layout of `TrainState` or of its progress changes
 CURSOR = "stored_games"  # in the totals; see `StoredGames`
 
 _learning_rate = jax.jit(learning_rate, static_argnums=0)
@@ -117,245 +110,228 @@ def train(
     with raise_on_all_processes():
         if is_first_process():
             check_sinks(config.report.sinks)
-        plan = _plan_to_follow(config)
-        functions, memory, identity, stored = _set_up(
-            config, optimizer=optimizer, own_parts=parts, **hooks
-        )
+        plan = None
+        if config.plan is not None and not has_begun(config.directory):
+            plan, end = plan_to_follow(as_directory(config.plan))
+            if end != config.iterations:
+                raise ValueError(
+                    f"iterations must be {end}, the last iteration of the plan in "
+                    f"{config.plan}: {config.iterations}"
+                )
+            plan = dataclasses.replace(plan, length=length_of(config))
+        task = AlphaZero(config, optimizer=optimizer, own_parts=parts, **hooks)
     notes: list[str] = []
     names = [name for name, hook in hooks.items() if hook is not None]
+    identity = task.optimizer_identity
     with (
-        stored or contextlib.nullcontext(),
+        task.stored or contextlib.nullcontext(),
         open_shared_directory(config, identity, notes.append, hooks=names) as directory,
-        memory_errors(config, memory),
-    ):
-        return run_loop(
-            functions,
+        memory_errors(config, task.memory),
+        open_run(
+            task,
             directory,
             notes=notes,
             started=started,
             plan=plan,
             on_iteration=on_iteration,
             on_evaluation=on_evaluation,
-        )
+        ) as run,
+    ):
+        for progress in run:
+            run.state, metrics = task.step(run.state, progress, run.enter)
+            run.report(metrics)
+    return run.result()
 
 
-def _set_up(
-    config: TrainConfig,
-    *,
-    optimizer: optax.GradientTransformation | None,
-    own_parts: Parts | None,
-    loss: Loss | None,
-    value_target: ValueTarget | None,
-    sampler: Sampler | None,
-) -> tuple[
-    RunFunctions[TrainState, TrainedPlayer],
-    list[MemoryItem],
-    dict[str, Any] | str,
-    StoredGames | None,
-]:
-    """Builds everything that a run needs before it opens its directory; compiles and
-    writes nothing. Returns the functions that the host loop calls, the memory required
-    on each device, the identity of the optimizer, and the stored games, if any."""
-    game = game_register.make(config.game)
-    network, variables, parts = training_network(config, game, own_parts)
-    has_heads = config.learner.owners_weight > 0
-    if config.initial_player is not None and not has_begun(config.directory):
-        # The player has none of the heads that only training has.
-        own = without_territory_heads(variables) if has_heads else variables
-        found = initial_variables(config, game, own_parts, own)
-        variables = with_territory_heads(found, variables) if has_heads else found
-    algorithm = make_algorithm(
-        config,
-        game,
-        network,
-        optimizer=optimizer,
-        parts=parts,
-        loss=loss,
-        value_target=value_target,
-        sampler=sampler,
-    )
-    # Exact lanes: the division of a batch changes the rounding, so one device computes.
-    devices = jax.local_devices()[:1] if config.exact_lanes else jax.devices()
-    evaluator = Evaluator(
-        game,
-        config.evaluation,
-        config.evaluation.opponents,
-        division=Division(config.num_lanes, devices),
-    )
-    kept = KeptGames(config, game)
-    stored = StoredGames(config, game, algorithm.lanes) if config.learn_from else None
-    player_network = network
-    if has_heads:
-        player_network, _ = first_network(config.seed, game, config.network, own_parts)
+class AlphaZero:
+    """AlphaZero as the task of a run; see `Task`.
 
-    def player(state: TrainState) -> TrainedPlayer:
-        """Returns the player, without the heads that only training has."""
-        averaged = on_one_device(state.learner.averaged)
-        return TrainedPlayer(
+    Builds everything that a run needs before it opens its directory; compiles and
+    writes nothing. The arguments are those of `train`.
+
+    memory: memory required on each device.
+    optimizer_identity: identity of the optimizer, for the run directory.
+    stored: the games to learn from, if any.
+    """
+
+    state_version = 7  # raised when the layout of `TrainState` or of `totals` changes
+
+    def __init__(
+        self,
+        config: TrainConfig,
+        *,
+        optimizer: optax.GradientTransformation | None,
+        own_parts: Parts | None,
+        loss: Loss | None,
+        value_target: ValueTarget | None,
+        sampler: Sampler | None,
+    ):
+        self.config, self.positions = config, config.chunk_positions
+        # Sums over the run: finished games; positions that have become eligible, and
+        # the moves made in their slots before, summed. Positions that may still become
+        # eligible. The cursor of stored games.
+        self.totals: dict[str, Any] = {}
+        self._game = game = game_register.make(config.game)
+        network, variables, parts = training_network(config, game, own_parts)
+        self._has_heads = config.learner.owners_weight > 0
+        self._has_own_parts = own_parts is not None
+        self._has_own_optimizer = optimizer is not None
+        if config.initial_player is not None and not has_begun(config.directory):
+            # The player has none of the heads that only training has.
+            own = without_territory_heads(variables) if self._has_heads else variables
+            found = initial_variables(config, game, own_parts, own)
+            variables = (
+                with_territory_heads(found, variables) if self._has_heads else found
+            )
+        self._variables = variables
+        self._algorithm = algorithm = make_algorithm(
+            config,
             game,
-            player_network,
-            without_territory_heads(averaged) if has_heads else averaged,
-            config=config.network,
-            search=config.search,
-            seed=config.seed,
-            has_own_parts=own_parts is not None,
+            network,
+            optimizer=optimizer,
+            parts=parts,
+            loss=loss,
+            value_target=value_target,
+            sampler=sampler,
         )
+        self.shardings = algorithm.shardings
+        # Exact lanes: the division of a batch changes the rounding, so one device
+        # computes.
+        devices = jax.local_devices()[:1] if config.exact_lanes else jax.devices()
+        self._evaluator = Evaluator(
+            game,
+            config.evaluation,
+            config.evaluation.opponents,
+            division=Division(config.num_lanes, devices),
+        )
+        self.kept = KeptGames(config, game) if config.played_slots else None
+        self.stored = (
+            StoredGames(config, game, algorithm.lanes) if config.learn_from else None
+        )
+        self._player_network = network
+        if self._has_heads:
+            self._player_network, _ = first_network(
+                config.seed, game, config.network, own_parts
+            )
+        self._entered: set[str] = set()  # phases whose programs are compiled
+        self.memory = required_memory(
+            config,
+            game,
+            network,
+            variables,
+            self.init,
+            num_devices=algorithm.lanes.mesh.size,
+            parts=parts,
+            loss=loss,
+        )
+        check_fits(config, self.memory, available_bytes())
+        self.optimizer_identity: dict[str, Any] | str = DEFAULT
+        if optimizer is not None:
+            self.optimizer_identity = optimizer_identity(optimizer, variables.params)
 
-    def init() -> TrainState:
-        return algorithm.init(variables)
+    def init(self) -> TrainState:
+        """Returns the initial state."""
+        return self._algorithm.init(self._variables)
 
-    entered: set[str] = set()  # phases of which this process has compiled the programs
+    @functools.cached_property
+    def _programs(self) -> Algorithm:
+        """The functions of an iteration, which are being compiled."""
+        state = abstract_state(self.init, self.shardings)
+        plays = self.config.played_slots > 0
+        return compiled_ahead(self._algorithm, state, plays=plays)
 
-    @functools.cache
-    def programs() -> Algorithm:
-        state = abstract_state(init, algorithm.shardings)
-        return compiled_ahead(algorithm, state, plays=config.played_slots > 0)
+    def step(
+        self, state: TrainState, progress: float, enter: Callable[[str], None]
+    ) -> tuple[TrainState, dict[str, Any]]:
+        """Calls `train_iteration`. The metrics are Python numbers, with the seconds of
+        both phases; losses are None if no update was made."""
+        times = []  # start of self-play, start of the updates if any, end
 
-    def evaluate(player: TrainedPlayer, poll: Poll) -> dict[str, Any]:
-        programs()  # meanwhile
-        players = named_players(player, config.evaluation.num_simulations)
-        return evaluator.evaluate(players, poll)
+        def begin(phase: str) -> None:
+            times.append(clock.now().seconds)
+            self._entered.add(phase)
+            enter(phase)
 
-    functions = RunFunctions(
-        config=config,
-        state_version=STATE_VERSION,
-        positions=config.chunk_positions,
-        init=init,
-        shardings=algorithm.shardings,
-        iterate=lambda *args: _iterate(
-            *args,
-            algorithm=programs(),
-            config=config,
-            kept=kept,
+        config, totals, stored = self.config, self.totals, self.stored
+        if stored is not None and CURSOR in totals:
+            stored.seek(totals[CURSOR])
+        state, metrics = train_iteration(
+            self._programs,
+            config,
+            state,
+            progress,
+            begin,
+            kept=self.kept,
             stored=stored,
-            entered=entered,
-            has_own_optimizer=optimizer is not None,
-        ),
-        counters=functools.partial(_counters, config),
-        player=player,
-        evaluate=evaluate,
-        save_player=save_player,
-        iteration_seconds=functools.partial(_iteration_seconds, config),
-        kept=kept if config.played_slots else None,
-    )
-    memory = required_memory(
-        config,
-        game,
-        network,
-        variables,
-        init,
-        num_devices=algorithm.lanes.mesh.size,
-        parts=parts,
-        loss=loss,
-    )
-    check_fits(config, memory, available_bytes())
-    identity = DEFAULT
-    if optimizer is not None:
-        identity = optimizer_identity(optimizer, variables.params)
-    return functions, memory, identity, stored
-
-
-def _plan_to_follow(config: TrainConfig) -> Plan | None:
-    """Returns the plan that a new run follows, if `config.plan` names another run."""
-    if config.plan is None or has_begun(config.directory):
-        return None
-    plan, end = plan_to_follow(as_directory(config.plan))
-    if end != config.iterations:
-        raise ValueError(
-            f"iterations must be {end}, the last iteration of the plan in "
-            f"{config.plan}: {config.iterations}"
+            waits=UPDATES not in self._entered,
         )
-    return dataclasses.replace(plan, length=length_of(config))
+        times.append(clock.now().seconds)
+        row = dict.fromkeys(
+            ("policy_loss", "value_loss", "gradient_norm", "weight_norm")
+        )
+        row |= {name: value.item() for name, value in metrics.items()}
+        self.totals = {
+            "games": totals.get("games", 0) + row.pop("games"),
+            "eligible": totals.get("eligible", 0) + row.pop("newly"),
+            "delay": totals.get("delay", 0.0) + row.pop("delay"),
+            "waiting": row.pop("waiting"),
+            **({} if stored is None else {CURSOR: stored.cursor}),
+        }
+        row["self_play_seconds"] = times[1] - times[0]
+        row["update_seconds"] = times[-1] - times[1]  # 0 without updates
+        # Reported only: the optimizer computes the rate from `progress`.
+        row["learning_rate"] = None
+        if not self._has_own_optimizer:
+            row["learning_rate"] = float(_learning_rate(config.learner, progress))
+        return state, row
 
+    def counts(self, state: TrainState) -> dict[str, Any]:
+        """Returns games, updates, and of the positions the fraction that is eligible
+        and its mean delay."""
+        positions = int(state.iteration) * self.positions
+        decided = positions - self.totals.get("waiting", 0)
+        eligible = self.totals.get("eligible", 0)
+        return {
+            "games": self.totals.get("games", 0),
+            "updates": int(state.learner.updates),
+            "eligible_share": eligible / decided if decided else None,
+            "eligibility_delay": self.totals["delay"] / eligible if eligible else None,
+        }
 
-def _iteration_seconds(config: TrainConfig, row: Row, share: float) -> float:
-    """Predicts the seconds of an iteration at a fraction of the run from the metrics
-    of another one; self-play time is proportional to the simulations."""
-    if not config.played_slots:
-        return row["self_play_seconds"] + row["update_seconds"]
-    simulations = config.self_play.simulations_at(share)
-    search = row["self_play_seconds"] * simulations / row["simulations"]
-    return search + row["update_seconds"]
+    def player(self, state: TrainState) -> TrainedPlayer:
+        """Returns the player, without the heads that only training has."""
+        variables = on_one_device(state.learner.averaged)
+        return TrainedPlayer(
+            self._game,
+            self._player_network,
+            without_territory_heads(variables) if self._has_heads else variables,
+            config=self.config.network,
+            search=self.config.search,
+            seed=self.config.seed,
+            has_own_parts=self._has_own_parts,
+        )
+
+    def evaluate(self, player: TrainedPlayer, poll: Poll) -> dict[str, Any]:
+        """Returns the strength of a player, without search and with search."""
+        _ = self._programs  # compile meanwhile
+        players = named_players(player, self.config.evaluation.num_simulations)
+        return self._evaluator.evaluate(players, poll)
+
+    def save_player(self, directory: Path, player: TrainedPlayer) -> None:
+        """Writes the player."""
+        save_player(directory, player)
+
+    def iteration_seconds(self, row: Row, progress: float) -> float:
+        """Predicts the seconds of an iteration; self-play time is proportional to the
+        simulations."""
+        if not self.config.played_slots:
+            return row["self_play_seconds"] + row["update_seconds"]
+        simulations = self.config.self_play.simulations_at(progress)
+        search = row["self_play_seconds"] * simulations / row["simulations"]
+        return search + row["update_seconds"]
 
 
 def named_players(trained: TrainedPlayer, simulations: int) -> dict[str, Player]:
     """Returns the players of a network: without search, and with search."""
     network = NetworkPlayer(trained.game, trained.network, trained.variables)
     return {"network": network, "search": trained.player(simulations)}
-
-
-def _iterate(
-    state: TrainState,
-    totals: Totals,
-    share: float,
-    enter: Callable[[str], None],
-    *,
-    algorithm: Algorithm,
-    config: TrainConfig,
-    kept: KeptGames,
-    stored: StoredGames | None,
-    entered: set[str],
-    has_own_optimizer: bool,
-) -> tuple[TrainState, Totals, dict[str, Any]]:
-    """Calls `train_iteration`; returns the metrics as Python numbers, with the seconds
-    of both phases, and None for losses if no update was made."""
-    times = []  # start of self-play, start of the updates if any, end
-
-    def begin(phase: str) -> None:
-        times.append(clock.now().seconds)
-        entered.add(phase)
-        enter(phase)
-
-    if stored is not None and CURSOR in totals:
-        stored.seek(totals[CURSOR])
-    state, metrics = train_iteration(
-        algorithm,
-        config,
-        state,
-        share,
-        begin,
-        kept=kept,
-        stored=stored,
-        waits=UPDATES not in entered,
-    )
-    times.append(clock.now().seconds)
-    row = dict.fromkeys(("policy_loss", "value_loss", "gradient_norm", "weight_norm"))
-    row |= {name: value.item() for name, value in metrics.items()}
-    totals = _add(totals, row)
-    if stored is not None:
-        totals |= {CURSOR: stored.cursor}
-    row["self_play_seconds"] = times[1] - times[0]
-    row["update_seconds"] = times[-1] - times[1]  # 0 without updates
-    # Reported only: the optimizer computes the rate from `share`.
-    rate = None if has_own_optimizer else float(_learning_rate(config.learner, share))
-    return state, totals, {**row, "learning_rate": rate}
-
-
-def _add(totals: Totals, metrics: dict[str, Any]) -> dict[str, Any]:
-    """Adds an iteration's counts to the totals, and removes them from `metrics`.
-
-    games: finished games.
-    eligible: positions that have become eligible.
-    delay: moves made in their slots before they became eligible, summed.
-    waiting: positions that may still become eligible.
-    """
-    return {
-        "games": totals.get("games", 0) + metrics.pop("games"),
-        "eligible": totals.get("eligible", 0) + metrics.pop("newly"),
-        "delay": totals.get("delay", 0.0) + metrics.pop("delay"),
-        "waiting": metrics.pop("waiting"),
-    }
-
-
-def _counters(config: TrainConfig, state: TrainState, totals: Totals) -> dict[str, Any]:
-    """Returns games, updates, and of the positions the fraction that is eligible and
-    its mean delay."""
-    positions = int(state.iteration) * config.chunk_positions
-    decided = positions - totals.get("waiting", 0)
-    eligible = totals.get("eligible", 0)
-    return {
-        "games": totals.get("games", 0),
-        "updates": int(state.learner.updates),
-        "eligible_share": eligible / decided if decided else None,
-        "eligibility_delay": totals["delay"] / eligible if eligible else None,
-    }

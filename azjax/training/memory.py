@@ -17,7 +17,7 @@ from azjax.networks import Network, Parts, Variables
 from azjax.players.batches import Division
 from azjax.players.edges import SearchState, num_edges, to_search
 from azjax.search import search_bytes, tree_bytes
-from azjax.training.algorithm import TrainState
+from azjax.training.alphazero import TrainState
 from azjax.training.config import TrainConfig
 from azjax.training.learner import Loss, make_loss, update_bytes
 from azjax.training.replay import make_index

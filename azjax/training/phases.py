@@ -15,7 +15,7 @@ from azjax.networks import Network
 from azjax.players import AlphaZeroPlayer
 from azjax.players.batches import Division
 from azjax.search import tree_bytes
-from azjax.training.algorithm import Algorithm, TrainState
+from azjax.training.alphazero import Algorithm, TrainState
 from azjax.training.config import TrainConfig
 from azjax.training.lanes import abstract_array
 from azjax.training.self_play import Trajectory

@@ -2,6 +2,7 @@
 
 import functools
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import jax
@@ -10,6 +11,7 @@ import optax
 from flax import struct
 
 from azjax import games as game_register
+from azjax.arena import Poll
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.devices import jit_network
 from azjax.games import Game
@@ -17,7 +19,8 @@ from azjax.networks import QNetwork, QParams, init_q_network
 from azjax.players import TrainedQ, load_compiled, save_q_player
 from azjax.training import clock
 from azjax.training.evaluation import Evaluator
-from azjax.training.host_loop import Hook, Run, RunFunctions, Totals, run_loop
+from azjax.training.kept_games import KeptGames
+from azjax.training.metrics import Row
 from azjax.training.q_config import SELF, QConfig
 from azjax.training.q_learner import (
     Iterate,
@@ -33,10 +36,9 @@ from azjax.training.q_play import (
     make_self_play_move,
     start_q_games,
 )
+from azjax.training.run import Hook, Run, open_run
 from azjax.training.run_directory import open_run_directory
 from azjax.training.sinks import check_sinks
-
-STATE_VERSION = 4  # raised when the layout of `QState`, progress or digest changes
 
 
 @struct.dataclass
@@ -82,95 +84,112 @@ def train_q(
     started = clock.now()
     enable_compilation_cache()
     check_sinks(config.report.sinks)
-    game = game_register.make(config.game)
-    network, params = init_q_network(
-        jax.random.key(config.seed),
-        game.observation_shape,
-        game.num_actions,
-        config.network,
-    )
-    functions = _make_functions(config, game, network, params)
+    task = QLearning(config)
     notes: list[str] = []
-    with open_run_directory(config, report=notes.append) as directory:
-        return run_loop(
-            functions,
+    with (
+        open_run_directory(config, report=notes.append) as directory,
+        open_run(
+            task,
             directory,
             notes=notes,
             started=started,
             on_iteration=on_iteration,
             on_evaluation=on_evaluation,
+        ) as run,
+    ):
+        for progress in run:
+            run.state, metrics = task.step(run.state, progress, run.enter)
+            run.report(metrics)
+    return run.result()
+
+
+class QLearning:
+    """Q-learning as the task of a run; see `Task`."""
+
+    state_version = 4  # raised when the layout of `QState`, totals or digest changes
+    kept: KeptGames | None = None
+
+    def __init__(self, config: QConfig):
+        self.config, self.positions = config, config.batch_moves
+        self.totals: dict[str, Any] = {"games": 0}
+        self._game = game = game_register.make(config.game)
+        self._network, self._params = init_q_network(
+            jax.random.key(config.seed),
+            game.observation_shape,
+            game.num_actions,
+            config.network,
         )
-
-
-def _make_functions(
-    config: QConfig, game: Game, network: QNetwork, params: QParams
-) -> RunFunctions[QState, TrainedQ]:
-    """Returns the functions that the host loop calls."""
-    evaluator = Evaluator(game, config.evaluation, config.opponents)
-    device = jax.sharding.SingleDeviceSharding(jax.devices()[0])
-    play_and_learn = jit_network(
-        make_iterate(config, game, network), donate_argnums=(0, 1)
-    )
-    weight_norm = jax.jit(optax.tree.norm)
-
-    # Placed like restored arrays; otherwise a continued run would compile twice.
-    @functools.partial(jax.jit, out_shardings=device)
-    def init(params: QParams) -> QState:
-        return QState(
-            learner=init_q_learner(params),
-            games=start_q_games(game, config.games),
-            rng_key=jax.random.key(config.seed + 1),
-            iteration=jnp.int32(0),
+        self._evaluator = Evaluator(game, config.evaluation, config.opponents)
+        self._play_and_learn = jit_network(
+            make_iterate(config, game, self._network), donate_argnums=(0, 1)
         )
+        self._norm = jax.jit(optax.tree.norm)
+        self._device = jax.sharding.SingleDeviceSharding(jax.devices()[0])
 
-    def iterate(
-        state: QState, totals: Totals, share: float, enter: Callable[[str], None]
-    ) -> tuple[QState, Totals, dict[str, Any]]:
+        # Placed like restored arrays; otherwise a continued run would compile twice.
+        @functools.partial(jax.jit, out_shardings=self._device)
+        def init(params: QParams) -> QState:
+            return QState(
+                learner=init_q_learner(params),
+                games=start_q_games(game, config.games),
+                rng_key=jax.random.key(config.seed + 1),
+                iteration=jnp.int32(0),
+            )
+
+        self._init = init
+
+    def init(self) -> QState:
+        """Returns the initial state."""
+        return self._init(self._params)
+
+    def shardings(self, state: QState) -> QState:
+        """Returns the sharding of each leaf of a state."""
+        return jax.tree.map(lambda leaf: self._device, state)
+
+    def step(
+        self, state: QState, progress: float, enter: Callable[[str], None]
+    ) -> tuple[QState, dict[str, Any]]:
+        """Plays and learns."""
         enter("self-play and updates")
-        epsilon, rate = config.epsilon(share), config.learning_rate * (1 - share)
-        learner, games, metrics = play_and_learn(
+        epsilon = self.config.epsilon(progress)
+        rate = self.config.learning_rate * (1 - progress)
+        learner, games, metrics = self._play_and_learn(
             state.learner,
             state.games,
             Pace(epsilon=jnp.float32(epsilon), learning_rate=jnp.float32(rate)),
             jax.random.fold_in(state.rng_key, state.iteration),
         )
         state = QState(learner, games, state.rng_key, state.iteration + 1)
-        metrics, norm = jax.device_get((metrics, weight_norm(learner.params)))
-        row = {
+        metrics, norm = jax.device_get((metrics, self._norm(learner.params)))
+        self.totals = {"games": self.totals["games"] + int(metrics.games)}
+        return state, {
             "value_loss": float(metrics.loss),
             "weight_norm": float(norm),
             "learning_rate": rate,
             "epsilon": epsilon,
         }
-        return state, {"games": _games(totals) + int(metrics.games)}, row
 
-    def counters(state: QState, totals: Totals) -> dict[str, Any]:
-        return {"games": _games(totals), "updates": int(state.learner.updates)}
+    def counts(self, state: QState) -> dict[str, Any]:
+        """Returns games and updates."""
+        updates = int(state.learner.updates)
+        return {"games": int(self.totals["games"]), "updates": updates}
 
-    def player(state: QState) -> TrainedQ:
-        return TrainedQ(game, network, state.learner.params, config.network)
+    def player(self, state: QState) -> TrainedQ:
+        """Returns the player of a state."""
+        params = state.learner.params
+        return TrainedQ(self._game, self._network, params, self.config.network)
 
-    return RunFunctions(
-        config=config,
-        state_version=STATE_VERSION,
-        positions=config.batch_moves,
-        init=lambda: init(params),
-        shardings=lambda state: jax.tree.map(lambda leaf: device, state),
-        iterate=iterate,
-        counters=counters,
-        player=player,
-        evaluate=lambda trained, poll: evaluator.evaluate(
-            {"network": trained.player()}, poll
-        ),
-        save_player=save_q_player,
-        iteration_seconds=lambda row, share: (
-            config.batch_moves / row["positions_per_second"]
-        ),
-    )
+    def evaluate(self, player: TrainedQ, poll: Poll) -> dict[str, Any]:
+        """Returns the strength of a player."""
+        return self._evaluator.evaluate({"network": player.player()}, poll)
 
+    def save_player(self, directory: Path, player: TrainedQ) -> None:
+        """Writes the player."""
+        save_q_player(directory, player)
 
-def _games(totals: Totals) -> int:
-    return int(totals.get("games", 0))
+    def iteration_seconds(self, row: Row, progress: float) -> float:
+        """Predicts the seconds of an iteration."""
+        return self.positions / row["positions_per_second"]
 
 
 def make_iterate(config: QConfig, game: Game, network: QNetwork) -> Iterate:

@@ -13,9 +13,9 @@ from typing import Any
 
 from azjax.checks import check_int
 from azjax.remote import open_regular
-from azjax.training.host_loop import length_of
 from azjax.training.metrics import METRICS_FILE, iterate_metrics
 from azjax.training.plan import read_plan
+from azjax.training.run import length_of
 from azjax.training.run_config import RunConfig, flattened
 from azjax.training.run_directory import CHECKPOINTS
 

@@ -9,13 +9,13 @@ from untrained import untrained
 from azjax import games
 from azjax.training import (
     ValueTarget,
+    alphazero,
     lambda_returns,
-    loop,
     make_algorithm,
     train_iteration,
     uniform_sampler,
 )
-from azjax.training.algorithm import compiled_ahead
+from azjax.training.alphazero import compiled_ahead
 from azjax.training.lanes import abstract_state
 
 pytestmark = pytest.mark.usefixtures("shared_programs")
@@ -30,7 +30,7 @@ def untrained_network():
 
 @pytest.fixture(scope="module")
 def algorithm(shared_programs, untrained_network):
-    return loop.make_algorithm(CONFIG, GAME, untrained_network[0])
+    return alphazero.make_algorithm(CONFIG, GAME, untrained_network[0])
 
 
 @pytest.fixture(scope="module")

@@ -12,8 +12,7 @@ from azjax.games.host import first_state
 from azjax.players import first_network
 from azjax.search import AlphaZeroConfig
 from azjax.training import DataConfig, ReplayConfig, SelfPlayConfig, train
-from azjax.training.algorithm import make_algorithm
-from azjax.training.iteration import train_iteration
+from azjax.training.alphazero import make_algorithm, train_iteration
 from azjax.training.kept_games import Chunk, KeptGames, rows_of
 from azjax.training.self_play import Trajectory
 from azjax.training.stored_policy import StoredPolicy

@@ -2,8 +2,8 @@ import types
 
 import pytest
 
-from azjax.training import stops as module
-from azjax.training.stops import StopRequests
+from azjax.training import run as module
+from azjax.training.run import StopRequests
 
 
 @pytest.fixture

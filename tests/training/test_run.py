@@ -13,10 +13,10 @@ from flax import struct
 from training.saved_runs import with_interval
 
 from azjax.training import clock as clocks
-from azjax.training import host_loop
-from azjax.training.host_loop import Progress, RunFunctions, run_loop
+from azjax.training import run as module
 from azjax.training.plan import new_plan, read_plan
 from azjax.training.q_config import QConfig, QEvaluationConfig
+from azjax.training.run import Counters, open_run
 from azjax.training.run_config import CheckpointConfig
 
 pytestmark = pytest.mark.usefixtures("quick_plots")
@@ -33,22 +33,45 @@ class State:
 EVALUATION = {**with_interval("network_mistakes", 0.1), "scores": {}}
 
 
-def first_state():
-    state = State(jnp.float32(0), jnp.int32(0))
-    return jax.device_put(state, jax.devices()[0])
+class Task:
+    """Adds the numbers of the iterations."""
 
+    state_version = 1
+    positions = 32
+    kept = None
 
-def iterate(state, totals, share, enter):
-    enter("adding")
-    iteration = state.iteration + 1
-    state = State(state.total + iteration, iteration)
-    totals = {"games": totals.get("games", 0) + 2}
-    return state, totals, {"value_loss": 0.5, "learning_rate": 1 - share}
+    def __init__(self, config):
+        self.config, self.totals = config, {}
 
+    def init(self):
+        state = State(jnp.float32(0), jnp.int32(0))
+        return jax.device_put(state, jax.devices()[0])
 
-def save_player(directory, player):
-    directory.mkdir(exist_ok=True)
-    (directory / "total").write_text(str(player))
+    def shardings(self, state):
+        return jax.tree.map(lambda leaf: DEVICE, state)
+
+    def step(self, state, progress, enter):
+        enter("adding")
+        iteration = state.iteration + 1
+        state = State(state.total + iteration, iteration)
+        self.totals = {"games": self.totals.get("games", 0) + 2}
+        return state, {"value_loss": 0.5, "learning_rate": 1 - progress}
+
+    def counts(self, state):
+        return {"games": self.totals.get("games", 0), "updates": 1}
+
+    def player(self, state):
+        return float(state.total)
+
+    def evaluate(self, player, poll):
+        return EVALUATION
+
+    def save_player(self, directory, player):
+        directory.mkdir(exist_ok=True)
+        (directory / "total").write_text(str(player))
+
+    def iteration_seconds(self, row, progress):
+        return 32 / row["positions_per_second"]
 
 
 def config(run_dir, **changes):
@@ -57,29 +80,15 @@ def config(run_dir, **changes):
     return QConfig("tic_tac_toe", **settings | changes)
 
 
-def run(run_dir, settings=None, hooks=None, run="a1", **changes):
-    functions = RunFunctions(
-        config=settings or config(run_dir),
-        state_version=1,
-        positions=32,
-        init=first_state,
-        shardings=lambda state: jax.tree.map(lambda leaf: DEVICE, state),
-        iterate=iterate,
-        counters=lambda state, totals: {"games": totals.get("games", 0), "updates": 1},
-        player=lambda state: float(state.total),
-        evaluate=lambda player, poll: EVALUATION,
-        save_player=save_player,
-        iteration_seconds=lambda row, share: 32 / row["positions_per_second"],
-    )
+def run(run_dir, settings=None, hooks=None, run="a1", task=Task):
     run_dir.mkdir(exist_ok=True)
     (run_dir / "config.json").write_text(json.dumps({"run": run}))
-    return run_loop(
-        functions._replace(**changes),
-        run_dir,
-        notes=[],
-        started=clocks.now(),
-        **hooks or {},
-    )
+    task, hooks = task(settings or config(run_dir)), hooks or {}
+    with open_run(task, run_dir, notes=[], started=clocks.now(), **hooks) as opened:
+        for progress in opened:
+            opened.state, metrics = task.step(opened.state, progress, opened.enter)
+            opened.report(metrics)
+    return opened.result()
 
 
 def rows(run_dir, *names):
@@ -144,7 +153,7 @@ def test_the_first_process_decides_the_evaluation(tmp_path, monkeypatch):
     """Here another process is the first one."""
     row = {"network_mistakes": 0.2, "scores": {}}
     monkeypatch.setattr(
-        host_loop,
+        module,
         "broadcast_from_first_process",
         lambda value: row if isinstance(value, dict) else value,
     )
@@ -161,20 +170,25 @@ def test_a_stopped_run_continues_with_state_totals_and_metrics(tmp_path, capsys)
     assert rows(tmp_path, "kind", "iteration", "positions", "games") == WHOLE_RUN
 
 
+class NotEvaluated(Task):
+    evaluate = None
+
+
 @pytest.mark.parametrize("iteration", [0, 2, 4])
 def test_a_run_stopped_in_an_evaluation_repeats_it(tmp_path, iteration):
-    def evaluate(player, poll):
-        if player == sum(range(iteration + 1)):
-            os.kill(os.getpid(), signal.SIGTERM)
-        poll()
-        return EVALUATION
+    class Interrupted(Task):
+        def evaluate(self, player, poll):
+            if player == sum(range(iteration + 1)):
+                os.kill(os.getpid(), signal.SIGTERM)
+            poll()
+            return EVALUATION
 
-    stopped = run(tmp_path, evaluate=evaluate)
+    stopped = run(tmp_path, task=Interrupted)
     assert not stopped.finished
     assert newest_checkpoint(tmp_path)["iteration"] == iteration
     assert run(tmp_path).finished
     # The repeated evaluation was saved: it is not made again, and ranks the checkpoint.
-    assert run(tmp_path, evaluate=None).last["iteration"] == 4
+    assert run(tmp_path, task=NotEvaluated).last["iteration"] == 4
     assert newest_checkpoint(tmp_path)["last"]["iteration"] == 4
     assert (tmp_path / "checkpoints" / "4" / "metrics").exists()
     assert not list((tmp_path / "checkpoints").glob("*.replaced"))
@@ -188,7 +202,7 @@ def test_a_run_in_minutes_continues_from_the_time_used(tmp_path, monkeypatch):
     seconds = newest_checkpoint(tmp_path)["seconds"]
     assert seconds > 0
     # The run's clock is one hour later: the run only has to finish.
-    monkeypatch.setattr(host_loop, "Progress", AnHourLater)
+    monkeypatch.setattr(module, "Counters", AnHourLater)
     finished = run(tmp_path, settings)
     assert finished.finished
     assert finished.last["seconds"] >= 3600 + seconds
@@ -196,30 +210,32 @@ def test_a_run_in_minutes_continues_from_the_time_used(tmp_path, monkeypatch):
 
 
 @dataclasses.dataclass
-class AnHourLater(Progress):
+class AnHourLater(Counters):
     def __post_init__(self):
         self.seconds += 3600
 
 
 @pytest.mark.parametrize("name", ["value_loss", "gradient_norm", "weight_norm"])
 def test_a_loss_or_weight_that_is_not_finite_ends_the_run(tmp_path, name):
-    def diverge(*args):
-        state, totals, metrics = iterate(*args)
-        number = float("nan") if state.iteration == 2 else 0.5
-        return state, totals, metrics | {name: number}
+    class Diverging(Task):
+        def step(self, *args):
+            state, metrics = super().step(*args)
+            number = float("nan") if state.iteration == 2 else 0.5
+            return state, metrics | {name: number}
 
     with pytest.raises(ValueError, match=f"{name} is nan in iteration 2: the run"):
-        run(tmp_path, iterate=diverge)
+        run(tmp_path, task=Diverging)
     assert newest_checkpoint(tmp_path)["iteration"] == 0
 
 
 def test_a_full_disk_ends_the_run_and_keeps_the_checkpoint_before(tmp_path):
-    def fail(directory, player):
-        if player:
-            raise OSError(28, "No space left on device")
+    class OnFullDisk(Task):
+        def save_player(self, directory, player):
+            if player:
+                raise OSError(28, "No space left on device")
 
     with pytest.raises(OSError, match="free space, or give another --run-dir"):
-        run(tmp_path, save_player=fail)
+        run(tmp_path, task=OnFullDisk)
     assert run(tmp_path).player == 10
 
 
@@ -274,10 +290,10 @@ def test_progress_survives_a_round_trip_with_totals():
         "games": 7,
         "waiting": 2,
     }
-    progress = Progress.from_values(values)
-    assert progress.totals == {"games": 7, "waiting": 2}
-    assert progress.plan == plan
-    assert progress.values() == values
+    counters, totals = Counters.from_values(values)
+    assert totals == {"games": 7, "waiting": 2}
+    assert counters.plan == plan
+    assert counters.values(totals) == values
 
 
 @pytest.mark.parametrize(
@@ -297,9 +313,9 @@ def test_progress_survives_a_round_trip_with_totals():
 def test_progress_of_no_run_is_refused(name, value):
     plan = new_plan(("minutes", 2.0)).to_json()
     values = {"plan": plan, "seconds": 2.5, "evaluations": 1}
-    Progress.from_values(values)
+    Counters.from_values(values)
     with pytest.raises(ValueError, match=f"{name} is|it is not a {name}"):
-        Progress.from_values(values | {name: value})
+        Counters.from_values(values | {name: value})
 
 
 class Clock:
@@ -319,21 +335,21 @@ def clock(monkeypatch):
     return clock
 
 
-def run_on(clock, run_dir, settings=None, seconds=lambda clock: 2.0, **changes):
+def run_on(clock, run_dir, settings=None, seconds=lambda clock: 2.0):
     shares = []
 
-    def timed(state, totals, share, enter):
-        shares.append(share)
-        clock.compiling += 0.0 if state.iteration else 18.0
-        clock.seconds += seconds(clock) if state.iteration else 3.0
-        return iterate(state, totals, share, enter)
+    class Timed(Task):
+        def step(self, state, progress, enter):
+            shares.append(progress)
+            clock.compiling += 0.0 if state.iteration else 18.0
+            clock.seconds += seconds(clock) if state.iteration else 3.0
+            return super().step(state, progress, enter)
 
-    def evaluate(player, poll):
-        clock.seconds += 1.0
-        return EVALUATION
+        def evaluate(self, player, poll):
+            clock.seconds += 1.0
+            return EVALUATION
 
-    found = run(run_dir, settings, iterate=timed, evaluate=evaluate, **changes)
-    return found, shares
+    return run(run_dir, settings, task=Timed), shares
 
 
 def minutes(run_dir, number=2.0):
@@ -359,22 +375,23 @@ def test_a_run_of_minutes_goes_on_to_its_first_update(
 ):
     """For ten times its length at most; an iteration takes 2 seconds."""
 
-    def counters(state, totals):
-        return {"games": 0, "updates": int(state.iteration >= first)}
+    class Late(Task):
+        def counts(self, state):
+            return {"games": 0, "updates": int(state.iteration >= first)}
 
-    def late(*args):
-        clock.seconds += 2.0
-        state, totals, metrics = iterate(*args)
-        return state, totals, metrics if state.iteration >= first else {}
+        def step(self, *args):
+            clock.seconds += 2.0
+            state, metrics = super().step(*args)
+            return state, metrics if state.iteration >= first else {}
 
-    found = run(tmp_path, minutes(tmp_path, 0.2), iterate=late, counters=counters)
+    found = run(tmp_path, minutes(tmp_path, 0.2), task=Late)
     out = capsys.readouterr().out
     assert out.count("0.2 minutes are over before the first update") == 1
     assert ("too few to learn much: give more --minutes" in out) == (first < 60)
     assert ("nothing was learned: no update was made" in out) == (first > 60)
     assert (found.last["iteration"], found.updates) == (iterations, first < 60)
     more = minutes(tmp_path, (clock.seconds + 1) / 60)  # a little
-    more = run(tmp_path, more, iterate=late, counters=counters)
+    more = run(tmp_path, more, task=Late)
     assert (more.last["iteration"], more.updates) == (max(iterations + 1, first), 1)
 
 
