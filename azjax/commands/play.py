@@ -12,11 +12,10 @@ from azjax.checks import check_seed
 from azjax.commands.common import INTERRUPTED, PIPE_CLOSED, note
 from azjax.commands.parts import read_parts
 from azjax.compilation_cache import enable_compilation_cache
-from azjax.play.background import BackgroundExecutor, CallbackQueue, Executor
 from azjax.play.input_lines import drop_typeahead
 from azjax.play.opponents import default_opponent
 from azjax.play.plain import Plain
-from azjax.play.session import Session
+from azjax.play.session import Background, Executor, Session
 from azjax.players import load as load_player_named
 from azjax.players.player_spec import split_name
 
@@ -62,10 +61,10 @@ def play_command(
         return Session(
             board_game,
             player,
+            executor,
             name=name or text,
             user=int(second),
             seed=seed,
-            run=executor,
         )
 
     streams = (sys.stdin, sys.stdout, sys.stderr)
@@ -87,18 +86,18 @@ def _play_on_screen(
         drop_typeahead()
         app.run()
     finally:
-        is_idle = _close(app.session, app.callbacks.background)
+        is_idle = _close(app.session, app.background)
     _end(app.return_code or 0, is_idle)
 
 
 def _play_plain(make_session: Callable[[Executor], Session], saved: str | None) -> None:
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")
-    callbacks = CallbackQueue()
-    session = make_session(callbacks.background)
+    background = Background()
+    session = make_session(background)
     status = 0
     try:
-        interface = Plain(session, callbacks, read=_read, write=_write, note=note)
+        interface = Plain(session, background, read=_read, write=_write, note=note)
         interface.begin(saved)
         drop_typeahead()
         interface.run()
@@ -111,7 +110,7 @@ def _play_plain(make_session: Callable[[Executor], Session], saved: str | None) 
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = PIPE_CLOSED
     finally:
-        is_idle = _close(session, callbacks.background)
+        is_idle = _close(session, background)
     _end(status, is_idle)
 
 
@@ -130,7 +129,7 @@ def _write(text: str) -> None:
     print(text, flush=True)
 
 
-def _close(session: Session, background: BackgroundExecutor) -> bool:
+def _close(session: Session, background: Background) -> bool:
     """Closes a session; returns whether no search is running."""
     is_idle = background.close(PATIENCE)
     session.close()

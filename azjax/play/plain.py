@@ -2,17 +2,17 @@
 
 from collections.abc import Callable
 
-from azjax.play.background import CallbackQueue
-from azjax.play.controller import (
+from azjax.play.session import (
     AdviceFailed,
     Advised,
+    Background,
     Event,
     Forfeited,
     GameOver,
     Jumped,
     Moved,
+    Session,
 )
-from azjax.play.session import Session
 from azjax.play.text_output import (
     analysis_lines,
     expected_value,
@@ -27,8 +27,8 @@ class Plain:
     """Prints the games of a session and executes the user's lines.
 
     Args:
-        session: its opponent runs in `callbacks.background`.
-        callbacks: callbacks to wait for.
+        session: the session.
+        background: the executor of its opponent.
         read: returns a line for a prompt; raises EOFError at the end of the input.
         write: prints a line.
         note: prints a progress message.
@@ -37,15 +37,15 @@ class Plain:
     def __init__(
         self,
         session: Session,
-        callbacks: CallbackQueue,
+        background: Background,
         read: Callable[[str], str] = input,
         write: Callable[[str], object] = print,
         note: Callable[[str], object] = print,
     ):
-        self.session, self.callbacks = session, callbacks
+        self.session, self.background = session, background
         self.read, self.write, self.note = read, write, note
         self.is_new = True  # whether the position must be printed
-        session.controller.observe(self.observe)
+        session.observe(self.observe)
 
     def begin(self, load: str | None = None) -> None:
         """Starts a game and waits until it has started.
@@ -67,16 +67,16 @@ class Plain:
         )
         if message:
             self.write(message)
-        if not self.session.controller.is_started:
+        if not self.session.is_started:
             self.note(f"compiling {self.session.name} ...")
-        while not self.session.controller.is_started:
-            self.callbacks.run_next()
+        while not self.session.is_started:
+            self.background.run_next()
 
     def run(self) -> None:
         """Plays until the user quits or the input ends."""
         while not self.session.is_left:
-            while self.session.controller.thinking:
-                self.callbacks.run_next()
+            while self.session.thinking:
+                self.background.run_next()
             self.show()
             try:
                 line = self.read(self.prompt())
@@ -86,26 +86,26 @@ class Plain:
 
     def show(self) -> None:
         """Prints the position if it has changed."""
-        controller = self.session.controller
+        session = self.session
         if self.is_new:
-            last_action = controller.moves[-1].action if controller.moves else None
-            self.write("\n" + self.session.game.to_text(controller.state, last_action))
-            if controller.result is not None:
-                self.write(self.session.outcome())
+            last_action = session.moves[-1].action if session.moves else None
+            self.write("\n" + session.game.to_text(session.state, last_action))
+            if session.result is not None:
+                self.write(session.outcome())
         self.is_new = False
 
     def prompt(self) -> str:
         """Returns the prompt for the next line."""
-        controller = self.session.controller
-        if controller.result is not None:
+        session = self.session
+        if session.result is not None:
             return "the game is over (new, back, save, quit): "
-        legal = controller.legal_actions()
+        legal = session.legal_actions()
         shown = legal[:: max(1, -(-len(legal) // MAX_SHOWN))]
-        state, game = controller.state, self.session.game
+        state, game = session.state, session.game
         moves = " ".join(game.action_to_text(state, action) for action in shown)
         whose = "your move"
-        if self.session.opponent_session is None:
-            whose = f"a move of the {side_names(game)[controller.player]}"
+        if session.opponent_session is None:
+            whose = f"a move of the {side_names(game)[session.player]}"
         return f"{whose} ({moves}{'' if len(shown) == len(legal) else ' ...'}): "
 
     def execute(self, line: str) -> None:
@@ -119,7 +119,7 @@ class Plain:
 
     def observe(self, event: Event) -> None:
         """Prints an event of the game."""
-        game, controller = self.session.game, self.session.controller
+        session, game = self.session, self.session.game
         match event:
             case Jumped():
                 self.is_new = True
@@ -130,19 +130,19 @@ class Plain:
                     expects = ""
                     if value is not None:
                         expects = f" (expects {value_text(game, player, value)})"
-                    name = self.session.name_of(player)
+                    name = session.name_of(player)
                     self.write(f"{name} plays {move.text}{expects}")
-                    if self.session.is_analyzing:
+                    if session.is_analyzing:
                         self.show_analysis()
             case Advised(decision):
-                text = game.action_to_text(controller.state, decision.action)
+                text = game.action_to_text(session.state, decision.action)
                 self.write(f"try {text}")
-                if self.session.is_analyzing:
+                if session.is_analyzing:
                     self.show_analysis()
             case AdviceFailed(reason):
                 self.write(f"no advice: {reason}")
             case Forfeited():
-                self.write(self.session.forfeit_text(event))
+                self.write(session.forfeit_text(event))
             case GameOver():
                 self.is_new = True
 
@@ -151,6 +151,6 @@ class Plain:
         latest = self.session.latest_decision()
         if latest is not None:
             ply, decision = latest
-            state = self.session.controller.states[ply]
+            state = self.session.states[ply]
             for text in analysis_lines(self.session.game, state, decision):
                 self.write(f"  {text}")

@@ -1,23 +1,28 @@
-"""A person's games against an opponent, and the commands of the terminal."""
+"""A person's games against an opponent: turns, undo, clocks, advice, commands.
+
+The session asks the opponent for its moves, in another thread, and an interface passes
+it the person's lines. Observers are called with each event, in order, in the thread of
+the interface.
+"""
 
 import datetime
 import os
-from concurrent.futures import Future
+import queue
+import time
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import NamedTuple
 
-from azjax.games import Game, saved_game
-from azjax.games.saved_game import RESULTS, UNFINISHED, SavedGame
-from azjax.play.background import Executor, InlineExecutor
-from azjax.play.controller import (
-    Advised,
-    Controller,
-    Event,
-    Forfeited,
-    Jumped,
-    Moved,
-    PlayerSessions,
+from azjax.games import Game, State, saved_game
+from azjax.games.host import (
+    compiled,
+    first_state,
+    legal_actions,
+    next_state,
+    rewards,
 )
+from azjax.games.saved_game import RESULTS, UNFINISHED, SavedGame
 from azjax.play.text_output import expected_value, side_names
 from azjax.players import (
     AnyPlayer,
@@ -26,11 +31,112 @@ from azjax.players import (
     HumanPlayer,
     MoveDecision,
     PlayerSession,
+    ResignError,
     compile_choice,
     start_session,
 )
+from azjax.players.session import choose_legal
 
 PERSON = "human"
+Outcome = Future[MoveDecision | None]
+Work = Callable[[], MoveDecision | None]
+Then = Callable[[Outcome], None]
+Executor = Callable[[Work, Then], object]  # runs work and calls back with its outcome
+
+
+class Background:
+    """An executor with a thread of its own; its callbacks wait for the interface's
+    thread."""
+
+    def __init__(self):
+        self._executor = ThreadPoolExecutor(1, thread_name_prefix="azjax-player")
+        self._last: Outcome | None = None
+        self._ended: queue.SimpleQueue[tuple[Then, Outcome]] = queue.SimpleQueue()
+
+    def __call__(self, work: Work, then: Then) -> None:
+        """Starts work, after all earlier work; `run_next` passes its outcome on."""
+        self._last = self._executor.submit(work)
+        self._last.add_done_callback(lambda outcome: self._ended.put((then, outcome)))
+
+    def run_next(self, *, waits: bool = True) -> None:
+        """Calls the next callback; waits for it, or else does nothing without one."""
+        if waits or not self._ended.empty():
+            then, outcome = self._ended.get()
+            then(outcome)
+
+    def close(self, seconds: float) -> bool:
+        """Stops accepting work; returns whether running work ended within `seconds`.
+
+        Python's exit waits for work that has not.
+        """
+        self._executor.shutdown(wait=False, cancel_futures=True)
+        return self._last is None or not wait([self._last], timeout=seconds).not_done
+
+
+class Move(NamedTuple):
+    """A move of the game.
+
+    action: the move.
+    text: the move in the game's notation.
+    decision: the session's decision; None for a person's move or a loaded game.
+    seconds: time that the player used.
+    """
+
+    action: int
+    text: str
+    decision: MoveDecision | None = None
+    seconds: float = 0.0
+
+
+class Moved(NamedTuple):
+    """`player` made a move."""
+
+    player: int
+    move: Move
+
+
+class Jumped(NamedTuple):
+    """The position or the sessions changed without a move.
+
+    Moves were undone or redone, a game was started or loaded, or sides were changed.
+    """
+
+
+class Thinks(NamedTuple):
+    """A session was asked for the move of `player`, or for advice."""
+
+    player: int
+    is_advice: bool
+
+
+class Advised(NamedTuple):
+    """A session gave advice for the position."""
+
+    decision: MoveDecision
+
+
+class AdviceFailed(NamedTuple):
+    """The session that was asked for advice cannot continue."""
+
+    reason: str
+
+
+class Forfeited(NamedTuple):
+    """The session of `player` cannot continue or resigns; `GameOver` follows."""
+
+    player: int
+    reason: str
+    is_resignation: bool = False
+
+
+class GameOver(NamedTuple):
+    """The game is over; `rewards` are the results of players 0 and 1."""
+
+    rewards: tuple[float, float]
+
+
+Event = Moved | Jumped | Thinks | Advised | AdviceFailed | Forfeited | GameOver
+Observer = Callable[[Event], None]
 
 
 class Command(NamedTuple):
@@ -84,13 +190,28 @@ def help_lines() -> list[str]:
 class Session:
     """A person, an opponent and the games between them.
 
+    Before the game has started, a game may be loaded, but the opponent is not asked and
+    no clock runs. A decision about a position that is no longer current is dropped.
+
+    game: the game, with compiled functions.
+    name: name of the opponent.
+    user: the person's player, 0 moves first.
+    opponent_session: the opponent; None is a second person at the same board.
+    is_started: whether the game has started.
+    is_auto: whether the opponent plays both sides.
+    is_analyzing: whether the opponent gives advice at each of the person's turns.
+    is_left: whether the person wants to leave; the interface must end.
+    thinking: the pending request to the opponent, or None.
+    forfeit: the forfeit or resignation that ended the game, or None.
+
     Args:
         game: the game.
-        opponent: the player; a `HumanPlayer` is a second person at the same board.
-        name: name of the opponent.
-        user: the person's player, 0 moves first.
+        opponent: the player; a `HumanPlayer` is a second person.
+        run: executor of the opponent's decisions.
+        name: see above.
+        user: see above.
         seed: seed of the opponent's random choices.
-        run: executor of the opponent's decisions, by default the caller's thread.
+        clock: returns the time in seconds.
 
     Raises:
         ValueError: the opponent cannot play this game, or does not start.
@@ -100,27 +221,63 @@ class Session:
         self,
         game: Game,
         opponent: AnyPlayer,
+        run: Executor,
         *,
         name: str,
         user: int,
         seed: int = 0,
-        run: Executor | None = None,
+        clock: Callable[[], float] = time.monotonic,
     ):
         self.name, self.user = name, user
-        self.is_auto = self.is_analyzing = self.is_left = False
+        self.is_started = self.is_auto = self.is_analyzing = self.is_left = False
+        self.thinking: Thinks | None = None
+        self.forfeit: Forfeited | None = None
         self._game, self._opponent, self._seed = game, opponent, seed
-        self._run = run or InlineExecutor()
+        self._run, self._clock = run, clock
+        self.opponent_session = self._start_opponent()
+        self.game = compiled(game)
+        self._observers: list[Observer] = []
+        self._states: list[State] = [first_state(self.game)]
+        self._moves: list[Move] = []  # from index `_ply` on: undone moves
+        self._ply = 0
+        self._generation = 0  # changes with the position and the sides
+        self._turn_began = clock()
         self._path: Path | None = None  # of the saved or loaded game
         self._advice: MoveDecision | None = None  # for the current position
         self._values: dict[int, float] = {}  # for player 0, by ply
-        self.opponent_session = self._start_opponent()
-        self.controller = Controller(game, self._player_sessions(), self._run)
-        self.controller.observe(self._observe)
 
     @property
-    def game(self) -> Game:
-        """The game, with compiled functions."""
-        return self.controller.game
+    def state(self) -> State:
+        """The current position."""
+        return self._states[self._ply]
+
+    @property
+    def states(self) -> Sequence[State]:
+        """The positions from the initial to the current one."""
+        return self._states[: self._ply + 1]
+
+    @property
+    def moves(self) -> Sequence[Move]:
+        """The moves from the initial to the current position."""
+        return self._moves[: self._ply]
+
+    @property
+    def player(self) -> int:
+        """The player to move."""
+        return int(self.state.current_player)
+
+    @property
+    def result(self) -> tuple[float, float] | None:
+        """The results of players 0 and 1; None before the end of the game."""
+        if self.forfeit is not None:
+            return (1.0, -1.0) if self.forfeit.player else (-1.0, 1.0)
+        return rewards(self.game, self.state) if self.state.terminated else None
+
+    @property
+    def is_persons_turn(self) -> bool:
+        """Whether the game waits for a person's move."""
+        is_on = self.is_started and self.result is None
+        return is_on and self._is_persons(self._ply)
 
     @property
     def player_names(self) -> tuple[str, str]:
@@ -129,6 +286,22 @@ class Session:
             return (PERSON, PERSON)
         mine = self.name if self.is_auto else PERSON
         return (self.name, mine) if self.user else (mine, self.name)
+
+    def legal_actions(self) -> list[int]:
+        """Returns the legal actions; none after the end of the game."""
+        return [] if self.result is not None else legal_actions(self.game, self.state)
+
+    def seconds(self, player: int) -> float:
+        """Returns the seconds that a player used up to the current position."""
+        movers = (int(state.current_player) for state in self._states)
+        used = sum(
+            move.seconds
+            for mover, move in zip(movers, self.moves, strict=False)
+            if mover == player
+        )
+        is_on = self.is_started and self.result is None
+        is_running = is_on and self.player == player
+        return used + (self._clock() - self._turn_began if is_running else 0.0)
 
     def name_of(self, player: int) -> str:
         """Returns the name of a player in messages."""
@@ -147,7 +320,7 @@ class Session:
 
     def outcome(self) -> str:
         """Returns the result of the game with its reason."""
-        result = self.controller.result
+        result = self.result
         if result is None:
             return "the game is not over"
         if result[0] == result[1]:
@@ -162,26 +335,28 @@ class Session:
 
     def result_text(self) -> str:
         """Returns the reason of the result, empty if there is nothing to add."""
-        forfeit = self.controller.forfeit
-        if forfeit is not None:
-            return forfeit.reason
-        return self.game.result_text(self.controller.state)
+        if self.forfeit is not None:
+            return self.forfeit.reason
+        return self.game.result_text(self.state)
 
     def latest_decision(self) -> tuple[int, MoveDecision] | None:
         """Returns the ply and the decision of the latest advice or opponent's move."""
-        moves = self.controller.moves
         if self._advice is not None:
-            return len(moves), self._advice
-        for ply in reversed(range(len(moves))):
-            decision = moves[ply].decision
+            return self._ply, self._advice
+        for ply in reversed(range(self._ply)):
+            decision = self._moves[ply].decision
             if decision is not None:
                 return ply, decision
         return None
 
     def values(self) -> list[float]:
         """Returns the expected results for player 0 up to the current position."""
-        last = len(self.controller.moves)
-        return [value for ply, value in sorted(self._values.items()) if ply <= last]
+        known = sorted(self._values.items())
+        return [value for ply, value in known if ply <= self._ply]
+
+    def observe(self, observer: Observer) -> None:
+        """Adds an observer, which is called with every later event."""
+        self._observers.append(observer)
 
     def begin(self, saved: str | None = None) -> str:
         """Starts the first game or continues that of a file; returns a message.
@@ -193,21 +368,21 @@ class Session:
         """
         message = "" if saved is None else self.do(f"load {saved}")
         opponent = self._opponent
-        if isinstance(opponent, ExternalPlayer):
-            self.controller.start()
-        else:
 
-            def start(compilation: Future[MoveDecision | None]) -> None:
+        def start(compilation: Outcome | None = None) -> None:
+            if compilation is not None:
                 compilation.result()  # raises the error of a failed compilation
-                self.controller.start()
+            self.is_started = True
+            self._arrive(Jumped())
 
+        if isinstance(opponent, ExternalPlayer):
+            start()
+        else:
             self._run(lambda: compile_choice(opponent, self._game), start)
         return message
 
     def do(self, line: str) -> str:
         """Executes a move or a command; returns a message.
-
-        `quit` only sets `is_left`; the interface must end.
 
         Raises:
             ValueError: the line is invalid now; the error explains why.
@@ -222,56 +397,51 @@ class Session:
                 raise ValueError(f"{where}: {error.strerror or error}") from error
         if not line.strip():
             raise ValueError("type a move, or `help` for a list of commands")
-        if self.controller.result is not None:
+        if self.result is not None:
             raise ValueError(f"{line.strip()!r} cannot be played: the game is over")
-        if not self.controller.is_persons_turn:
-            raise ValueError("it is not your turn")
-        self.controller.play(self.game.text_to_action(self.controller.state, line))
+        self._check_is_persons_turn()
+        self._make(self.game.text_to_action(self.state, line), None)
         return ""
 
     def close(self) -> None:
         """Ends the game and closes the opponent."""
-        self.controller.close()
+        self._drop_request()
         if self.opponent_session is not None:
             self.opponent_session.close()
 
-    def _execute(self, name: str, argument: str) -> str:  # noqa: PLR0912  # a case each
+    def _execute(self, name: str, argument: str) -> str:  # a case each
         """Executes a command by its first name; returns a message."""
-        controller, message = self.controller, ""
-        if name in ("hint", "sides", "auto", "analysis"):
-            self._require_opponent()
+        message = ""
+        if name in ("hint", "sides", "auto", "analysis") and not self.opponent_session:
+            raise ValueError("this needs an opponent; two people play")
         if name in ("back", "sides", "auto", "new"):
             self._restart_opponent()
         match name:
             case "hint":
-                controller.advise(self._require_opponent())
-            case "back":
-                self._stop_auto()
-                controller.take_back()
-            case "forward":
-                self._stop_auto()
-                controller.forward()
+                self._advise()
+            case "back" | "forward":
+                if self.is_auto:
+                    self._restart_opponent()
+                    self.is_auto = False
+                    self._jump(self._ply)
+                self._jump(self._ply_back() if name == "back" else self._ply_forward())
             case "sides":
                 self.user, self.is_auto = 1 - self.user, False
-                controller.set_sessions(self._player_sessions())
+                self._jump(self._ply)
                 message = f"you have the {side_names(self.game)[self.user]}"
             case "auto":
                 self.is_auto = not self.is_auto
-                controller.set_sessions(self._player_sessions())
+                self._jump(self._ply)
                 message = "you play again"
                 if self.is_auto:
                     message = f"{self.name} plays both sides"
             case "analysis":
                 self.is_analyzing = not self.is_analyzing
-                controller.adviser = (
-                    self.opponent_session if self.is_analyzing else None
-                )
-                if self.is_analyzing and controller.is_persons_turn:
-                    controller.advise(self._require_opponent())
+                if self.is_analyzing and self.is_persons_turn:
+                    self._advise()
                 message = f"the analysis is {'on' if self.is_analyzing else 'off'}"
             case "new":
-                self.is_auto, self._path, self._values = False, None, {}
-                controller.load([], self._player_sessions())
+                self._replace_game([], None)
                 message = "a new game"
             case "save":
                 message = self._save(argument)
@@ -283,6 +453,21 @@ class Session:
                 self.is_left = True
         return message
 
+    def _ply_back(self) -> int:
+        """Returns the last earlier ply with a person to move."""
+        for ply in reversed(range(self._ply)):
+            if self._is_persons(ply):
+                return ply
+        raise ValueError("there is no move to take back")
+
+    def _ply_forward(self) -> int:
+        """Returns the next ply with a person to move, else the last one."""
+        last = len(self._moves)
+        if self._ply == last:
+            raise ValueError("there is no move to go forward to")
+        plies = range(self._ply + 1, last)
+        return next((ply for ply in plies if self._is_persons(ply)), last)
+
     def _load(self, argument: str) -> str:
         if not argument:
             raise ValueError("load needs a file: load FILE")
@@ -292,19 +477,28 @@ class Session:
         first, second = saved.players
         if (first == PERSON) != (second == PERSON):
             self.user = int(second == PERSON)
-        self.is_auto, self._path, self._values = False, path, {}
-        self.controller.load(actions, self._player_sessions())
+        self._replace_game(actions, path)
         return f"loaded {path}: {first} against {second}, {len(actions)} moves"
 
+    def _replace_game(self, actions: Sequence[int], path: Path | None) -> None:
+        """Replaces the game by one with legal moves, from a file if it has a path."""
+        self.is_auto, self._path, self._values = False, path, {}
+        self._states, self._moves = [first_state(self.game)], []
+        for action in actions:
+            state = self._states[-1]
+            text = self.game.action_to_text(state, action)
+            self._moves.append(Move(action, text))
+            self._states.append(next_state(self.game, state, action))
+        self._jump(len(actions))
+
     def _save(self, argument: str) -> str:
-        moves = self.controller.moves
-        result, forfeit = self.controller.result, self.controller.forfeit
+        result = self.result
         saved = SavedGame(
             game=repr(self.game),
             players=self.player_names,
             result=UNFINISHED if result is None else RESULTS[result],
-            moves=[move.text for move in moves],
-            is_forfeit=forfeit is not None,
+            moves=[move.text for move in self.moves],
+            is_forfeit=self.forfeit is not None,
             result_text="" if result is None else self.result_text(),
         )
         now = datetime.datetime.now().strftime("%Y-%m-%d-%H%M%S")
@@ -315,41 +509,104 @@ class Session:
         self._path = path
         return f"saved in {path}"
 
-    def _observe(self, event: Event) -> None:
-        """Updates the advice and the values; advice is valid for one position only."""
-        ply = len(self.controller.moves)
-        match event:
-            case Moved(_, move):
-                self._advice = None
-                self._values = {n: v for n, v in self._values.items() if n < ply}
-                self._remember(ply - 1, move.decision)
-            case Jumped():
-                self._advice = None
-            case Advised(decision):
-                self._advice = decision
-                self._remember(ply, decision)
+    def _is_persons(self, ply: int) -> bool:
+        """Returns whether a person moves at a ply."""
+        is_users = int(self._states[ply].current_player) == self.user
+        return self.opponent_session is None or (is_users and not self.is_auto)
 
-    def _remember(self, ply: int, decision: MoveDecision | None) -> None:
-        """Stores the expected result at a ply for player 0."""
+    def _check_is_persons_turn(self) -> None:
+        if self.result is not None:
+            raise ValueError("the game is over")
+        if not self.is_persons_turn:
+            raise ValueError("it is not your turn")
+
+    def _jump(self, ply: int) -> None:
+        """Continues from a ply, even after a forfeit."""
+        self._ply, self.forfeit = ply, None
+        self._arrive(Jumped())
+
+    def _make(self, action: int, decision: MoveDecision | None) -> None:
+        state, player = self.state, self.player
+        text = self.game.action_to_text(state, action)
+        move = Move(action, text, decision, self._clock() - self._turn_began)
+        self._values = {n: v for n, v in self._values.items() if n <= self._ply}
+        self._remember(decision)
+        self._moves[self._ply :] = [move]
+        self._states[self._ply + 1 :] = [next_state(self.game, state, action)]
+        self._ply += 1
+        self._arrive(Moved(player, move))
+
+    def _arrive(self, event: Event) -> None:
+        """Passes an event that set the position to observers; asks the opponent if it
+        is to move or gives advice."""
+        self._drop_request()
+        self._advice, self._turn_began = None, self._clock()
+        generation = self._generation
+        self._tell(event)
+        if generation != self._generation or not self.is_started:
+            return  # an observer changed the game, or no one has to move
+        if self.result is not None:
+            self._tell(GameOver(self.result))
+        elif not self.is_persons_turn:
+            self._ask(is_advice=False)
+        elif self.is_analyzing:
+            self._ask(is_advice=True)
+
+    def _advise(self) -> None:
+        """Asks for advice, unless another request is pending."""
+        self._check_is_persons_turn()
+        if self.thinking is None:
+            self._ask(is_advice=True)
+
+    def _ask(self, *, is_advice: bool) -> None:
+        """Asks the opponent for a move or for advice."""
+        session, game = self.opponent_session, self.game
+        assert session is not None
+        generation, player, state = self._generation, self.player, self.state
+        self.thinking = Thinks(player, is_advice)
+        self._tell(self.thinking)
+        actions = [move.action for move in self.moves]
+
+        def work():
+            if generation != self._generation:
+                return None
+            return choose_legal(session, game, state, actions)
+
+        def then(outcome):
+            error = outcome.exception()
+            if error is not None and not isinstance(error, ForfeitError):
+                raise error
+            if generation != self._generation:
+                return
+            self.thinking = None
+            if error is None and is_advice:
+                decision = self._advice = outcome.result()
+                self._remember(decision)
+                self._tell(Advised(decision))
+            elif error is None:
+                self._make(outcome.result().action, outcome.result())
+            elif is_advice:
+                self._tell(AdviceFailed(str(error)))
+            else:
+                is_resignation = isinstance(error, ResignError)
+                self.forfeit = Forfeited(player, str(error), is_resignation)
+                self._arrive(self.forfeit)
+
+        self._run(work, then)
+
+    def _drop_request(self) -> None:
+        self._generation += 1
+        self.thinking = None
+
+    def _tell(self, event: Event) -> None:
+        for observer in self._observers:
+            observer(event)
+
+    def _remember(self, decision: MoveDecision | None) -> None:
+        """Stores the expected result at the current ply for player 0."""
         value = None if decision is None else expected_value(decision)
         if value is not None:
-            player = int(self.controller.states[ply].current_player)
-            self._values[ply] = -value if player else value
-
-    def _require_opponent(self) -> PlayerSession:
-        if self.opponent_session is None:
-            raise ValueError("this needs an opponent; two people play")
-        return self.opponent_session
-
-    def _player_sessions(self) -> PlayerSessions:
-        opponent = self.opponent_session
-        if self.is_auto:
-            return (opponent, opponent)
-        return (opponent, None) if self.user else (None, opponent)
-
-    def _stop_auto(self) -> None:
-        if self.is_auto:
-            self._execute("auto", "")
+            self._values[self._ply] = -value if self.player else value
 
     def _start_opponent(self) -> PlayerSession | None:
         if isinstance(self._opponent, HumanPlayer):
@@ -362,9 +619,7 @@ class Session:
     def _restart_opponent(self) -> None:
         """Replaces the session of an opponent that forfeited."""
         failed = self.opponent_session
-        if self.controller.forfeit is not None and failed is not None:
+        if self.forfeit is not None and failed is not None:
             self.opponent_session = self._start_opponent()
             failed.close()
-            if self.is_analyzing:
-                self.controller.adviser = self.opponent_session
-            self.controller.set_sessions(self._player_sessions())
+            self._jump(self._ply)

@@ -1,9 +1,8 @@
 import pytest
 
 from azjax import games, players
-from azjax.play.background import CallbackQueue
 from azjax.play.plain import Plain
-from azjax.play.session import Session
+from azjax.play.session import Background, Session
 
 GAME = games.make("tic_tac_toe")
 
@@ -28,14 +27,12 @@ def converse(opponent, noted):
                 raise line
             return line
 
-        callbacks = CallbackQueue()
-        session = Session(
-            GAME, opponent, name="it", user=user, run=callbacks.background
-        )
-        interface = Plain(session, callbacks, read, written.append, noted.append)
+        background = Background()
+        session = Session(GAME, opponent, background, name="it", user=user)
+        interface = Plain(session, background, read, written.append, noted.append)
         interface.begin(load)
         interface.run()
-        assert callbacks.background.close(seconds=60)
+        assert background.close(seconds=60)
         return asked, written
 
     return call

@@ -1,21 +1,73 @@
+import threading
+from concurrent.futures import Future
+
 import pytest
 
 from azjax import games, players
-from azjax.play.session import COMMANDS, Session, help_lines, parse
+from azjax.play.session import (
+    COMMANDS,
+    AdviceFailed,
+    Advised,
+    Background,
+    Forfeited,
+    GameOver,
+    Jumped,
+    Moved,
+    Session,
+    Thinks,
+    help_lines,
+    parse,
+)
+from azjax.players import MoveDecision
 
 GAME = games.make("tic_tac_toe")
+
+
+def at_once(work, then):
+    """An executor that computes in the calling thread."""
+    outcome = Future()
+    try:
+        outcome.set_result(work())
+    except Exception as error:
+        outcome.set_exception(error)
+    then(outcome)
+
+
+def make_session(opponent, run=at_once, *, game=GAME, user=0, **settings):
+    return Session(game, opponent, run, name="first-cell", user=user, **settings)
 
 
 @pytest.fixture
 def session(opponent):
     """A session in which the user moves first."""
-    session = Session(GAME, opponent, name="first-cell", user=0)
+    session = make_session(opponent)
     session.begin()
     return session
 
 
+@pytest.fixture
+def events(session):
+    """The later events of the session."""
+    seen = []
+    session.observe(seen.append)
+    return seen
+
+
+@pytest.fixture
+def persons():
+    """A session of two persons."""
+    session = make_session(players.HumanPlayer())
+    session.begin()
+    return session
+
+
+def do(session, *lines):
+    for line in lines:
+        session.do(line)
+
+
 def moves(session):
-    return " ".join(move.text for move in session.controller.moves)
+    return " ".join(move.text for move in session.moves)
 
 
 @pytest.mark.parametrize(
@@ -43,11 +95,9 @@ def test_a_line_is_a_command_or_not(text, command):
 
 
 def test_the_end_of_a_game_is_described(tmp_path):
-    game = games.make("go:2,0.5")
-    session = Session(game, players.HumanPlayer(), name="human", user=0)
+    session = make_session(players.HumanPlayer(), game=games.make("go:2,0.5"))
     session.begin()
-    for text in ("a1", "pass", "pass"):
-        session.do(text)
+    do(session, "a1", "pass", "pass")
     assert session.outcome() == "the black stones win: B+3.5"
     session.do(f"save {tmp_path / 'x'}")
     assert "result: first wins\nending: B+3.5\n" in (tmp_path / "x").read_text()
@@ -82,6 +132,7 @@ def test_an_invalid_line_is_an_error_and_keeps_the_game(session):
 def test_a_hint_is_the_opponents_move_and_a_move_is_answered(session):
     session.do("hint")
     assert session.latest_decision()[1].action == 0
+    assert moves(session) == ""
     assert session.do(" B2 ") == ""
     assert moves(session) == "b2 a3"
     ply, decision = session.latest_decision()
@@ -109,13 +160,13 @@ def test_sides_are_changed_and_changed_again(session):
 
 def test_the_opponent_plays_for_both_to_the_end(session):
     assert session.do("auto") == "first-cell plays both sides"
-    assert session.controller.result == (1.0, -1.0)
+    assert session.result == (1.0, -1.0)
     assert session.outcome() == "the crosses win"
     assert session.player_names == ("first-cell", "first-cell")
 
 
 def test_undo_stops_a_game_that_plays_itself(opponent, later):
-    session = Session(GAME, opponent, name="it", user=0, run=later)
+    session = make_session(opponent, later)
     session.begin()
     session.do("auto")
     later.work()
@@ -124,7 +175,7 @@ def test_undo_stops_a_game_that_plays_itself(opponent, later):
     later.work()
     assert moves(session) == ""
     assert not session.is_auto
-    assert session.controller.is_persons_turn
+    assert session.is_persons_turn
 
 
 def test_the_analysis_advises_at_each_turn_with_values_of_the_first_player(session):
@@ -149,7 +200,7 @@ def test_a_game_is_saved_and_loaded(session, tmp_path, opponent):
     assert session.do(f"save {path}") == f"saved in {path}"
     session.do("c3")
     session.do("save")
-    other = Session(GAME, opponent, name="it", user=1)
+    other = make_session(opponent, user=1)
     said = other.begin(str(path))
     assert said == f"loaded {path}: human against first-cell, 4 moves"
     assert moves(other) == "b2 a3 c3 b3"
@@ -199,7 +250,7 @@ def test_a_failed_opponent_is_replaced(session, opponent, line):
     session.do(line)
     assert len(opponent.sessions) == 2
     assert opponent.sessions[0].is_closed
-    assert session.controller.forfeit is None
+    assert session.forfeit is None
 
 
 def test_an_opponent_that_does_not_start_is_explained():
@@ -207,57 +258,54 @@ def test_an_opponent_that_does_not_start_is_explained():
         def start_session(self, game, seed):
             raise players.ForfeitError("no such program")
 
-    with pytest.raises(ValueError, match="gtp:x: no such program"):
-        Session(GAME, Broken(), name="gtp:x", user=0)
+    with pytest.raises(ValueError, match="first-cell: no such program"):
+        make_session(Broken())
 
 
 def test_the_game_starts_when_the_opponent_is_compiled(later):
     opponent = players.RandomPlayer(GAME)
-    session = Session(GAME, opponent, name="it", user=1, run=later)
+    session = make_session(opponent, later, user=1)
     session.begin()
-    controller = session.controller
-    assert (controller.is_started, controller.thinking) == (False, None)
-    assert controller.seconds(0) == 0
+    assert (session.is_started, session.thinking) == (False, None)
+    assert session.seconds(0) == 0
     with pytest.raises(ValueError, match="not your turn"):
         session.do("b2")
     later.work()
-    assert controller.is_started
+    assert session.is_started
     later.work()
-    assert len(controller.moves) == 1
+    assert len(session.moves) == 1
 
 
 def test_a_saved_game_is_loaded_before_the_opponent_is_compiled(later, tmp_path):
     opponent = players.RandomPlayer(GAME)
-    session = Session(GAME, opponent, name="it", user=0, run=later)
+    session = make_session(opponent, later)
     with pytest.raises(ValueError, match="No such file"):
         session.begin(str(tmp_path / "nothing"))
     assert later.waiting == []
 
 
-def test_an_error_in_compilation_is_raised(monkeypatch):
-    def fail(player, game):
-        raise ZeroDivisionError
-
-    monkeypatch.setattr("azjax.play.session.compile_choice", fail)
-    session = Session(GAME, players.RandomPlayer(GAME), name="it", user=0)
-    with pytest.raises(ZeroDivisionError):
-        session.begin()
-
-
-def test_two_persons_share_a_board():
-    session = Session(GAME, players.HumanPlayer(), name="human", user=0)
+def test_an_error_in_compilation_is_raised(session, later):
+    session = make_session(players.RandomPlayer(GAME), later)
     session.begin()
-    for text in ("a3", "a2", "b3", "b2"):
-        session.do(text)
+    _, then = later.waiting.pop()
+    with pytest.raises(ZeroDivisionError):
+        at_once(lambda: 1 // 0, then)
+
+
+def test_two_persons_share_a_board(persons):
+    do(persons, "a3", "a2", "b3", "b2")
     for line in ("hint", "sides", "auto", "analysis"):
         with pytest.raises(ValueError, match="two people play"):
-            session.do(line)
-    session.do("back")
-    assert moves(session) == "a3 a2 b3"
-    session.do("b2")
-    session.do("c3")
-    assert session.outcome() == "the crosses win"
-    assert session.player_names == ("human", "human")
+            persons.do(line)
+    persons.do("back")
+    assert moves(persons) == "a3 a2 b3", "one move at a time"
+    do(persons, "b2", "c3")
+    assert persons.outcome() == "the crosses win"
+    assert persons.player_names == ("human", "human")
+    do(persons, "back")
+    assert persons.result is None
+    do(persons, "forward")
+    assert persons.result == (1.0, -1.0)
 
 
 def test_quit_only_sets_a_flag(session, opponent):
@@ -266,3 +314,206 @@ def test_quit_only_sets_a_flag(session, opponent):
     assert not opponent.sessions[0].is_closed
     session.close()
     assert opponent.sessions[0].is_closed
+
+
+def test_a_game_is_played_to_its_end_and_told(persons):
+    events = []
+    persons.observe(events.append)
+    do(persons, "b2", "a3", "c1", "b3", "c3", "a1", "c2")
+    assert persons.result == (1.0, -1.0)
+    assert persons.legal_actions() == []
+    assert [type(event) for event in events] == [*[Moved] * 7, GameOver]
+    assert [event.player for event in events[:7]] == [0, 1, 0, 1, 0, 1, 0]
+    with pytest.raises(ValueError, match="the game is over"):
+        persons.do("a3")
+
+
+def test_every_observer_receives_all_events_and_the_opponent_all_moves(
+    session, events, opponent
+):
+    second = []
+    session.observe(second.append)
+    do(session, "b2")
+    assert [type(event) for event in events] == [Moved, Thinks, Moved]
+    assert events[1] == Thinks(player=1, is_advice=False)
+    assert events[2].move.text == "a3"
+    assert events[2].move.decision.value == 0.5
+    assert second == events
+    do(session, "c3")
+    assert opponent.sessions[0].asked == [[4], [4, 0, 2]]
+
+
+def test_an_illegal_move_is_refused_and_changes_nothing(session, events):
+    do(session, "b2")
+    count = len(events)
+    with pytest.raises(ValueError, match="'b2' is not legal here"):
+        do(session, "b2")
+    assert moves(session) == "b2 a3"
+    assert len(events) == count
+
+
+def test_a_person_cannot_move_out_of_turn(opponent, later):
+    session = make_session(opponent, later)
+    session.begin()
+    do(session, "b2")
+    assert session.thinking == Thinks(1, is_advice=False)
+    with pytest.raises(ValueError, match="it is not your turn"):
+        do(session, "a1")
+    later.work()
+    assert session.thinking is None
+    assert moves(session) == "b2 a3"
+
+
+def test_undo_and_redo_go_from_turn_to_turn_of_the_person(session, events, opponent):
+    do(session, "b2", "c3", "back")
+    assert moves(session) == "b2 a3"
+    assert isinstance(events[-1], Jumped)
+    do(session, "back")
+    with pytest.raises(ValueError, match="no move to take back"):
+        do(session, "back")
+    do(session, "forward")
+    assert moves(session) == "b2 a3"
+    do(session, "forward")
+    assert moves(session) == "b2 a3 c3 b3"
+    assert len(opponent.sessions[0].asked) == 2
+    # A new move discards undone moves.
+    do(session, "back", "a1")
+    assert moves(session) == "b2 a3 a1 b3"
+    with pytest.raises(ValueError, match="no move to go forward to"):
+        do(session, "forward")
+
+
+def test_pending_work_is_dropped_after_an_undo(opponent, later):
+    session = make_session(opponent, later)
+    session.begin()
+    do(session, "b2", "back")
+    later.work()
+    assert moves(session) == ""
+    assert opponent.sessions[0].asked == []
+
+
+def test_a_decision_for_an_old_position_is_dropped(opponent, later):
+    session = make_session(opponent, later)
+    session.begin()
+    do(session, "b2")
+    work, then = later.waiting.pop()
+
+    def slow():
+        decision = work()
+        do(session, "back")
+        return decision
+
+    at_once(slow, then)
+    assert opponent.sessions[0].asked == [[4]]
+    assert moves(session) == ""
+
+
+def test_a_move_can_be_made_while_advice_is_pending(opponent, later):
+    session, events = make_session(opponent, later), []
+    session.begin()
+    session.observe(events.append)
+    do(session, "hint", "b2")
+    later.work()
+    later.work()
+    assert moves(session) == "b2 a3"
+    assert not any(isinstance(event, Advised) for event in events)
+
+
+def test_the_analysis_advises_at_every_turn_of_a_person(session, events):
+    do(session, "analysis", "b2", "c3")
+    kinds = [type(event) for event in events]
+    assert kinds == [Thinks, Advised, *[Moved, Thinks, Moved, Thinks, Advised] * 2]
+
+
+def test_an_opponent_that_fails_loses(session, events, opponent):
+    do(session, "b2")
+    opponent.sessions[0].is_dead = True
+    do(session, "c3")
+    assert events[-2:] == [Forfeited(1, "the engine died"), GameOver((1.0, -1.0))]
+    assert session.result == (1.0, -1.0)
+    assert moves(session) == "b2 a3 c3", "nothing is lost"
+
+
+def test_advice_that_fails_does_not_end_the_game(session, events, opponent):
+    opponent.sessions[0].is_dead = True
+    do(session, "hint")
+    assert events[-1] == AdviceFailed("the engine died")
+    assert session.result is None
+
+
+class Faulty:
+    """An external player whose move is that of a function."""
+
+    def __init__(self, decide):
+        self.choose = lambda state, moves: decide(moves)
+
+    def start_session(self, game, seed):
+        return self
+
+    def close(self):
+        pass
+
+
+def test_an_opponent_that_makes_an_illegal_move_loses():
+    session = make_session(Faulty(lambda moves: MoveDecision(moves[-1])))
+    session.begin()
+    do(session, "b2")
+    assert session.result == (1.0, -1.0)
+    assert session.forfeit.reason == "illegal move b2"
+
+
+def test_other_exceptions_of_an_opponent_are_raised():
+    session = make_session(Faulty(lambda moves: 1 // 0), user=1)
+    with pytest.raises(ZeroDivisionError):
+        session.begin()
+
+
+def test_the_clock_of_the_player_to_move_runs_until_the_end():
+    now = [0.0]
+    session = make_session(players.HumanPlayer(), clock=lambda: now[0])
+    now[0] += 7
+    assert (session.seconds(0), session.seconds(1)) == (0, 0), "it has not started"
+    session.begin()
+    for seconds, text in (3, "b2"), (5, "a1"):
+        now[0] += seconds
+        do(session, text)
+    now[0] += 2
+    assert (session.seconds(0), session.seconds(1)) == (5, 5)
+    assert [move.seconds for move in session.moves] == [3, 5]
+    do(session, "back")
+    now[0] += 1
+    assert (session.seconds(0), session.seconds(1)) == (3, 1)
+    do(session, "a3", "c3", "a1", "a2", "b3", "c2")
+    before = session.result, session.seconds(0), session.seconds(1)
+    now[0] += 9
+    assert (session.result, session.seconds(0), session.seconds(1)) == before
+    assert session.result is not None
+
+
+def test_work_runs_in_another_thread_and_callbacks_in_this_one():
+    run, threads, outcomes = Background(), [], []
+
+    def work():
+        threads.append(threading.current_thread())
+        return MoveDecision(3)
+
+    run(work, lambda outcome: outcomes.append(outcome.result()))
+    run.run_next()
+    assert outcomes == [MoveDecision(3)]
+    assert threads[0] is not threading.main_thread()
+    run(lambda: 1 // 0, outcomes.append)
+    run.run_next()
+    assert isinstance(outcomes[1].exception(), ZeroDivisionError)
+    assert run.close(seconds=60)
+
+
+def test_an_interface_need_not_wait_for_running_work():
+    run, may_end, outcomes = Background(), threading.Event(), []
+    run(lambda: may_end.wait(60) and None, outcomes.append)
+    run.run_next(waits=False)
+    assert outcomes == []
+    assert not run.close(seconds=0)
+    may_end.set()
+    run.run_next()
+    assert len(outcomes) == 1
+    assert run.close(seconds=60)

@@ -16,20 +16,23 @@ from textual.geometry import Size
 from textual.screen import ModalScreen
 from textual.widgets import Footer, Static
 
-from azjax.play.background import CallbackQueue, Executor
-from azjax.play.controller import (
+from azjax.play.screen.board import Board
+from azjax.play.screen.entry import Entry
+from azjax.play.screen.side_panel import side_panel
+from azjax.play.session import (
     AdviceFailed,
     Advised,
+    Background,
     Event,
+    Executor,
     Forfeited,
     GameOver,
     Jumped,
     Moved,
+    Session,
+    help_lines,
+    parse,
 )
-from azjax.play.screen.board import Board
-from azjax.play.screen.entry import Entry
-from azjax.play.screen.side_panel import side_panel
-from azjax.play.session import Session, help_lines, parse
 from azjax.play.text_output import expected_value, side_names, value_text
 
 INTERRUPTED = 130  # an exit status: 128 and the number of the signal
@@ -82,17 +85,17 @@ class PlayApp(App[None]):
 
     def __init__(self, make_session: Callable[[Executor], Session]):
         super().__init__()
-        self.callbacks = CallbackQueue()
-        self.session = make_session(self.callbacks.background)
+        self.background = Background()
+        self.session = make_session(self.background)
         self.title_line = Static(id="title", markup=False)
-        self.board = Board(self.session.controller, self.play, self.reject_click)
+        self.board = Board(self.session, self.play, self.reject_click)
         self.panel = Static(id="panel")
         self.message = Static(id="message", markup=False)
         self.entry = Entry(self.session, self.board, self.submit)
         self._last_move = 0.0
         self._frames = 0
         self._is_confirming = False  # whether F8 was pressed once
-        self.session.controller.observe(self.observe)
+        self.session.observe(self.observe)
 
     def compose(self) -> ComposeResult:
         """Yields the widgets of the screen."""
@@ -116,14 +119,14 @@ class PlayApp(App[None]):
         self.entry.focus()
         self.board.update()  # a saved game may be loaded
         self.show()
-        if not self.session.controller.is_started:
+        if not self.session.is_started:
             self.push_screen(Waiting(f"compiling {self.session.name} ..."))
 
     def tick(self) -> None:
         """Runs callbacks and updates the clocks."""
         now = time.monotonic()
         if not self.session.is_auto or now - self._last_move >= MOVE_INTERVAL:
-            self.callbacks.run_if_ready()
+            self.background.run_next(waits=False)
         self._frames += 1
         if self._frames % 4 == 0:
             self.show_turn()
@@ -134,7 +137,7 @@ class PlayApp(App[None]):
         """Shows an event of the game."""
         if not self.is_running:
             return
-        game, controller = self.session.game, self.session.controller
+        session, game = self.session, self.session.game
         match event:
             case Moved(player, move):
                 self._last_move = time.monotonic()
@@ -143,21 +146,21 @@ class PlayApp(App[None]):
                     expects = ""
                     if value is not None:
                         expects = f", expects {value_text(game, player, value)}"
-                    name = self.session.name_of(player)
+                    name = session.name_of(player)
                     self.say(f"{name} plays {move.text}{expects}")
                 else:
                     self.say("")
             case Advised(decision):
-                text = game.action_to_text(controller.state, decision.action)
-                if not self.session.is_analyzing:
-                    self.say(f"{self.session.name} would play {text}")
+                text = game.action_to_text(session.state, decision.action)
+                if not session.is_analyzing:
+                    self.say(f"{session.name} would play {text}")
             case AdviceFailed(reason):
                 self.say(f"no advice: {reason}", is_wrong=True)
             case Forfeited():
-                self.say(self.session.forfeit_text(event), is_wrong=True)
+                self.say(session.forfeit_text(event), is_wrong=True)
         if isinstance(event, Moved | Jumped | GameOver):
             self.board.update()
-        if controller.is_started and isinstance(self.screen, Waiting):
+        if session.is_started and isinstance(self.screen, Waiting):
             self.screen.dismiss()
         self.show()
 
@@ -195,17 +198,17 @@ class PlayApp(App[None]):
 
     def show_turn(self) -> None:
         """Shows whose turn it is, or what is running."""
-        session, controller = self.session, self.session.controller
-        if not controller.is_started:
+        session = self.session
+        if not session.is_started:
             turn = f"{self.spinner} compiling {session.name}"
-        elif controller.result is not None:
+        elif session.result is not None:
             turn = session.outcome()
-        elif controller.thinking is not None:
+        elif session.thinking is not None:
             turn = f"{self.spinner} {session.name} is thinking"
         elif session.opponent_session is None:
-            turn = f"the {side_names(session.game)[controller.player]} move"
+            turn = f"the {side_names(session.game)[session.player]} move"
         else:
-            turn = f"your move, with the {side_names(session.game)[controller.player]}"
+            turn = f"your move, with the {side_names(session.game)[session.player]}"
         title = Text(f" {session.game} ", "bold reverse")
         title.append(f"  {turn}", "bold not reverse")
         self.title_line.update(title, layout=False)  # it always has one row
@@ -231,15 +234,13 @@ class PlayApp(App[None]):
 
     def play(self, action: int) -> None:
         """Plays an action chosen on the board."""
-        game, state = self.session.game, self.session.controller.state
-        self.do(game.action_to_text(state, action))
+        self.do(self.session.game.action_to_text(self.session.state, action))
 
     def reject_click(self) -> None:
         """Explains why a click on the board has no effect."""
-        controller = self.session.controller
-        if controller.result is not None:
+        if self.session.result is not None:
             self.say("the game is over: F8 starts a new one", is_wrong=True)
-        elif not controller.is_persons_turn:
+        elif not self.session.is_persons_turn:
             self.say("it is not your turn", is_wrong=True)
         else:
             self.say("no move starts there", is_wrong=True)
@@ -264,8 +265,7 @@ class PlayApp(App[None]):
 
     def action_new(self) -> None:
         """Starts a new game; asks for confirmation if a game is running."""
-        controller = self.session.controller
-        is_running = controller.result is None and len(controller.moves) > 0
+        is_running = self.session.result is None and len(self.session.moves) > 0
         self._is_confirming = is_running and not self._is_confirming
         if self._is_confirming:
             self.say("press F8 again to leave this game and start a new one")

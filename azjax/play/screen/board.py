@@ -9,9 +9,9 @@ from textual.widget import Widget
 
 from azjax.games import Game, State
 from azjax.games.rendering import Cell
-from azjax.play.controller import Controller
 from azjax.play.screen.drawing import Frame, Scene, draw, frame, smallest
 from azjax.play.screen.themes import theme_of
+from azjax.play.session import Session
 
 
 class Pointing:
@@ -60,35 +60,35 @@ class Pointing:
 
 
 class Board(Widget):
-    """Shows a controller's position; moves are chosen by pointing.
+    """Shows a session's position; moves are chosen by pointing.
 
     Args:
-        controller: controller of the game.
+        session: the session.
         play: called with a chosen action.
         miss: called when the user points at a cell without a move.
     """
 
     def __init__(
         self,
-        controller: Controller,
+        session: Session,
         play: Callable[[int], None],
         miss: Callable[[], None],
     ):
         super().__init__(id="board")
-        self._controller, self._play, self._miss = controller, play, miss
-        self._theme = theme_of(controller.game)
-        self._board = np.asarray(controller.game.board(controller.state))
+        self._session, self._play, self._miss = session, play, miss
+        self._theme = theme_of(session.game)
+        self._board = np.asarray(session.game.board(session.state))
         height, width = self._board.shape
         self._cursor: Cell = (height // 2, width // 2)
         self._start: Cell | None = None  # selected start of a move
         self.update()
 
     def update(self) -> None:
-        """Shows the controller's current position."""
-        controller, self._start = self._controller, None
-        legal = controller.legal_actions() if controller.is_persons_turn else []
-        self._board = np.asarray(controller.game.board(controller.state))
-        self._pointing = Pointing(controller.game, controller.state, legal)
+        """Shows the current position."""
+        session, self._start = self._session, None
+        legal = session.legal_actions() if session.is_persons_turn else []
+        self._board = np.asarray(session.game.board(session.state))
+        self._pointing = Pointing(session.game, session.state, legal)
         self.refresh()
 
     @property
@@ -99,7 +99,7 @@ class Board(Widget):
     @property
     def smallest_size(self) -> tuple[int, int]:
         """The rows and columns of the smallest drawing."""
-        return smallest(self._controller.game, self._theme)
+        return smallest(self._session.game, self._theme)
 
     def render(self) -> Text:
         """Returns the board, centered."""
@@ -111,11 +111,11 @@ class Board(Widget):
                 f"and {rows} rows and has {self.size.width} and {self.size.height}. "
                 "Enlarge the window, or type moves."
             )
-        controller = self._controller
-        moves = controller.moves
-        marked = controller.game.winning_cells(controller.state)
+        session = self._session
+        moves = session.moves
+        marked = session.game.winning_cells(session.state)
         if moves and not marked:
-            marked = controller.game.last_cells(controller.state, moves[-1].action)
+            marked = session.game.last_cells(session.state, moves[-1].action)
         scene = Scene(
             board=self._board,
             marked=marked,
@@ -170,7 +170,7 @@ class Board(Widget):
 
     def _frame(self) -> Frame | None:
         height, width = self.size.height, self.size.width
-        return frame(self._controller.game, self._theme, height, width)
+        return frame(self._session.game, self._theme, height, width)
 
     def _offset(self, found: Frame) -> tuple[int, int]:
         """Returns the number of empty rows above the board and columns to its left."""

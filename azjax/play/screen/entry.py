@@ -46,9 +46,8 @@ class Entry(Input):
         Args:
             unplaced: moves without a cell, which the placeholder names.
         """
-        game, controller = self._session.game, self._session.controller
-        state = controller.state
-        legal = controller.legal_actions() if controller.is_persons_turn else []
+        session, game, state = self._session, self._session.game, self._session.state
+        legal = session.legal_actions() if session.is_persons_turn else []
         moves = [game.action_to_text(state, action) for action in legal]
         commands = [command.names[0] for command in COMMANDS]
         self.completions.set_texts([*moves, *commands])

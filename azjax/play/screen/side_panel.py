@@ -28,25 +28,24 @@ ACCENT = "#12a5a0"
 
 def side_panel(session: Session) -> RenderableType:
     """Returns the content of the side panel."""
-    controller = session.controller
     table = Table.grid(padding=(0, 1), expand=True)
     table.add_column(width=1)
     table.add_column(ratio=1, overflow="ellipsis", no_wrap=True)
     table.add_column(justify="right", no_wrap=True)
     sides, names = side_names(session.game), session.player_names
     for player in (0, 1):
-        is_turn = controller.result is None and controller.player == player
+        is_turn = session.result is None and session.player == player
         who = Text(names[player], "bold" if is_turn else "")
         who.append(f" {sides[player]}", MUTED)
         table.add_row(
             Text("▶" if is_turn else " ", ACCENT),
             who,
-            clock(controller.seconds(player)),
+            clock(session.seconds(player)),
         )
     parts: list[RenderableType] = [table]
     if session.is_analyzing:
         parts += [Text(), *_analysis(session)]
-    moves = controller.moves
+    moves = session.moves
     first = max(0, len(moves) - MAX_MOVES) // 2 * 2
     text = Text("… " if first else "", MUTED)
     for ply in range(first, len(moves)):
@@ -64,7 +63,7 @@ def _analysis(session: Session) -> Iterator[RenderableType]:
         yield Text("no analysis yet", MUTED)
         return
     ply, decision = latest
-    game, state = session.game, session.controller.states[ply]
+    game, state = session.game, session.states[ply]
     player = int(state.current_player)
     about = Text(f"{session.name} on move {ply + 1}", MUTED)
     value = expected_value(decision)

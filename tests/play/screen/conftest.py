@@ -32,8 +32,8 @@ class Page:
     async def settle(self):
         """Waits until all input is processed and no player is computing."""
         await self.pass_on()
-        controller = self.app.session.controller
-        while not controller.is_started or controller.thinking is not None:
+        session = self.app.session
+        while not session.is_started or session.thinking is not None:
             await self.pilot.pause(0.01)
         await self.pass_on()
 
@@ -49,7 +49,7 @@ class Page:
 
     @property
     def moves(self):
-        return " ".join(move.text for move in self.app.session.controller.moves)
+        return " ".join(move.text for move in self.app.session.moves)
 
     @property
     def message(self):
@@ -65,13 +65,13 @@ def drive(opponent):
     """Runs `visit(page)` in a running app; returns the app."""
 
     async def run(visit, game, player, size, *, saved, settles):
-        app = PlayApp(lambda run: Session(game, player, name="it", user=0, run=run))
+        app = PlayApp(lambda run: Session(game, player, run, name="it", user=0))
         app.session.begin(saved)
         async with app.run_test(size=size) as pilot:
             page = Page(app, pilot)
             await (page.settle() if settles else page.pass_on())
             await visit(page)
-        assert app.callbacks.background.close(seconds=60)
+        assert app.background.close(seconds=60)
         return app
 
     def call(

@@ -82,7 +82,7 @@ def test_function_keys_undo_moves_change_sides_and_start_games(drive, monkeypatc
         await page.press("f8")
         assert page.moves == "a3"
         await page.press("f7")  # the game plays itself
-        while page.app.session.controller.result is None:
+        while page.app.session.result is None:
             await page.pilot.pause(0.02)
         assert "the crosses win" in page.title
 
@@ -181,7 +181,7 @@ def test_keys_do_nothing_while_the_opponent_is_compiled(drive, may_compile):
         page.send(*"b2", "enter", "f3", "f8", "f1", "escape", "ctrl+z")
         app.post_message(events.Paste("b2"))
         await page.pilot.pause(0.2)
-        assert app.session.controller.seconds(0) == 0
+        assert app.session.seconds(0) == 0
         may_compile.set()
         await page.settle()
         assert len(app.screen_stack) == 1
