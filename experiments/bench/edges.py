@@ -8,17 +8,14 @@ turns; the medians are reported. They should choose the same moves.
 """
 
 import dataclasses
-import json
 import statistics
 from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
 import numpy as np
-import rich
-import rich.table
 import tyro
-from timing import time_in_turns
+from harness import make_table, show, time_in_turns
 
 from azjax import games
 from azjax.devices import jit_network
@@ -86,7 +83,13 @@ def measure(settings: Settings) -> list[dict]:
             "edges": num_edges(version),
             "device": jax.devices()[0].device_kind,
             "seconds": statistics.median(times[name]),
-            "tree_bytes": tree_bytes(version, states, settings),
+            "tree_bytes": search_bytes(
+                GumbelConfig(),
+                to_search(version, states),
+                num_edges(version),
+                settings.simulations,
+            )
+            // settings.games,
             "same_moves": float((moves[name] == moves["all actions"]).mean()),
         }
         for name, version in versions.items()
@@ -108,42 +111,21 @@ def make_search(game: Game, states: State, settings: Settings) -> Callable:
     return lambda: choose(player, states)
 
 
-def tree_bytes(game: Game, states: State, settings: Settings) -> int:
-    """Returns the memory of the tree of one position."""
-    found = to_search(game, states)
-    size = search_bytes(GumbelConfig(), found, num_edges(game), settings.simulations)
-    return size // settings.games
-
-
-def make_table(results: list[dict], settings: Settings) -> rich.table.Table:
-    """Returns the measurements as a table."""
-    table = rich.table.Table(
-        "an edge for each of",
-        *(
-            rich.table.Column(name, justify="right")
-            for name in ("edges", "seconds", "bytes of a tree", "same moves")
-        ),
-        title=f"{settings.games} positions of {settings.game}, "
-        f"{settings.simulations} simulations, on {results[0]['device']}",
-    )
-    for result in results:
-        table.add_row(
-            result["edges_for"],
-            f"{result['edges']:,}",
-            f"{result['seconds']:.3f}",
-            f"{result['tree_bytes']:,}",
-            f"{result['same_moves']:.1%}",
-        )
-    return table
-
-
 def main(settings: Settings) -> None:
     """Measures and prints."""
     results = measure(settings)
-    if settings.json:
-        print(json.dumps(results))
-    else:
-        rich.print(make_table(results, settings))
+    columns = {
+        "an edge for each of": "{edges_for}",
+        "edges": "{edges:,}",
+        "seconds": "{seconds:.3f}",
+        "bytes of a tree": "{tree_bytes:,}",
+        "same moves": "{same_moves:.1%}",
+    }
+    title = (
+        f"{settings.games} positions of {settings.game}, {settings.simulations} "
+        f"simulations, on {results[0]['device']}"
+    )
+    show(results, make_table(results, columns, title), as_json=settings.json)
 
 
 if __name__ == "__main__":

@@ -17,7 +17,6 @@ and `jax.random.categorical` over the legal actions.
 
 import dataclasses
 import itertools
-import json
 import math
 import statistics
 import time
@@ -28,11 +27,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pgx
-import rich
 import rich.table
 import tyro
+from harness import make_table, show, time_in_turns
 from pgx.experimental import auto_reset
-from timing import time_in_turns
 
 from azjax import games
 from azjax.games.core import select
@@ -286,40 +284,33 @@ def compile_seconds(play: Play, batch_size: int) -> float:
     return time.perf_counter() - start
 
 
-def make_table(results: list[dict]) -> rich.table.Table:
+def make_games_table(results: list[dict]) -> rich.table.Table:
     """Returns the measurements as a table, with a row for each game and measurement."""
-    table = rich.table.Table(
-        "game",
-        "measured",
-        *(rich.table.Column(name, justify="right") for name in ("azjax", "pgx", "")),
-        title=f"random play on {jax.devices()[0].platform}",
-    )
+    rows = []
     for result in results:
         name = f"{result['game']}, {result['batch_size']:,} at once"
-        for kind, words in (
-            ("rules", "the rules alone"),
-            ("documented", "as documented"),
+        for what, words, is_speed in (
+            ("rules_steps_per_second", "million steps/s, the rules alone", True),
+            ("documented_steps_per_second", "million steps/s, as documented", True),
+            ("compile_seconds", "seconds to compile a step", False),
+            ("state_bytes", "bytes a state", False),
         ):
-            table.add_row(
-                name if kind == "rules" else "",
-                f"million steps/s, {words}",
-                *(
-                    f"{result[f'{library}_{kind}_steps_per_second'] / 1e6:.3g}"
-                    for library in ("azjax", "pgx")
-                ),
-                f"{result[f'{kind}_ratio']:.1f} times",
-            )
-        for what, unit in ("compile_seconds", "seconds"), ("state_bytes", "bytes"):
             ours, theirs = result[f"azjax_{what}"], result[f"pgx_{what}"]
-            table.add_row(
-                "",
-                {"seconds": "seconds to compile a step", "bytes": "bytes a state"}[
-                    unit
-                ],
-                *(f"{value:.3g}" for value in (ours, theirs)),
-                f"{theirs / ours:.1f} times",
-            )
-    return table
+            unit, ratio = (1e6, ours / theirs) if is_speed else (1, theirs / ours)
+            rows.append((name, words, ours / unit, theirs / unit, ratio))
+            name = ""
+    names = ("game", "measured", "azjax", "pgx", "ratio")
+    return make_table(
+        [dict(zip(names, row, strict=True)) for row in rows],
+        {
+            "game": "{game}",
+            "measured": "{measured}",
+            "azjax": "{azjax:.3g}",
+            "pgx": "{pgx:.3g}",
+            "": "{ratio:.1f} times",
+        },
+        f"random play on {jax.devices()[0].platform}",
+    )
 
 
 def main(settings: Settings) -> None:
@@ -327,10 +318,7 @@ def main(settings: Settings) -> None:
     results = [
         measure(name, settings.case(name), settings.repeats) for name in settings.games
     ]
-    if settings.json:
-        print(json.dumps(results, indent=2))
-    else:
-        rich.print(make_table(results))
+    show(results, make_games_table(results), as_json=settings.json)
 
 
 if __name__ == "__main__":

@@ -11,16 +11,13 @@ selection, rules and backup.
 """
 
 import dataclasses
-import json
 import statistics
 from collections.abc import Callable
 
 import jax
 import jax.numpy as jnp
-import rich
-import rich.table
 import tyro
-from timing import time_in_turns
+from harness import make_table, show, time_in_turns
 
 from azjax import games
 from azjax.devices import jit_network
@@ -139,28 +136,6 @@ def network_run(
     return lambda: jax.block_until_ready(run(variables, observation))
 
 
-def make_table(results: list[dict]) -> rich.table.Table:
-    """Returns the measurements as a table, with a row for each network."""
-    first = results[0]
-    table = rich.table.Table(
-        "network",
-        *(
-            rich.table.Column(name, justify="right")
-            for name in ("positions/s", "evaluations/s", "network's share")
-        ),
-        title=f"Connect Four, {first['games']:,} games at once, "
-        f"{first['simulations']} simulations a move, on {first['device']}",
-    )
-    for result in results:
-        table.add_row(
-            result["network"],
-            f"{result['positions_per_second']:,.0f}",
-            f"{result['evaluations_per_second']:,.0f}",
-            f"{result['network_share']:.0%}",
-        )
-    return table
-
-
 def main(settings: Settings) -> None:
     """Measures and prints."""
     if settings.quick:
@@ -168,10 +143,17 @@ def main(settings: Settings) -> None:
             settings, games=8, simulations=4, moves=2, repeats=1
         )
     results = measure(settings)
-    if settings.json:
-        print(json.dumps(results, indent=2))
-    else:
-        rich.print(make_table(results))
+    columns = {
+        "network": "{network}",
+        "positions/s": "{positions_per_second:,.0f}",
+        "evaluations/s": "{evaluations_per_second:,.0f}",
+        "network's share": "{network_share:.0%}",
+    }
+    title = (
+        f"Connect Four, {settings.games:,} games at once, {settings.simulations} "
+        f"simulations a move, on {results[0]['device']}"
+    )
+    show(results, make_table(results, columns, title), as_json=settings.json)
 
 
 if __name__ == "__main__":

@@ -21,9 +21,8 @@ from typing import NamedTuple
 
 import jax
 import numpy as np
-import rich
-import rich.table
 import tyro
+from harness import make_table, show
 
 from azjax import arena, games, players
 from azjax.arena import SolvedPositions
@@ -166,26 +165,6 @@ def measure(positions: SolvedPositions, found: Found, simulations: int) -> list[
     return rows
 
 
-def print_table(rows: list[dict]) -> None:
-    """Prints the rows, one line for each stage and number of simulations."""
-    table = rich.table.Table()
-    names = [name.replace("_", " ") for name in rows[0]]
-    for name in names:
-        table.add_column(name, justify="right")
-    before = None
-    for row in rows:
-        if before not in (None, row["stage"]):
-            table.add_section()
-        before = row["stage"]
-        table.add_row(
-            *(
-                f"{cell:.3f}" if isinstance(cell, float) else str(cell)
-                for cell in row.values()
-            )
-        )
-    rich.print(table)
-
-
 def main(settings: Settings) -> None:
     """Measures and prints."""
     game = games.make(settings.game)
@@ -206,7 +185,13 @@ def main(settings: Settings) -> None:
     ]
     stages = list(dict.fromkeys(row["stage"] for row in rows))
     rows.sort(key=lambda row: (stages.index(row["stage"]), row["simulations"]))
-    print_table(rows)
+    columns = {
+        name.replace("_", " "): f"{{{name}:.3f}}"
+        if isinstance(value, float)
+        else f"{{{name}}}"
+        for name, value in rows[0].items()
+    }
+    show(rows, make_table(rows, columns, section="stage"), as_json=False)
     if settings.json:
         settings.json.write_text(json.dumps(rows, indent=2) + "\n")
 

@@ -8,14 +8,11 @@ reported. State that a player carries between moves of a game is not used.
 """
 
 import dataclasses
-import json
 import statistics
 
 import jax
-import rich
-import rich.table
 import tyro
-from timing import time_in_turns
+from harness import make_table, show, time_in_turns
 
 from azjax import games, players
 from azjax.arena import suite
@@ -73,16 +70,14 @@ def main(settings: Settings) -> None:
         for spec in settings.players
         for number in settings.games
     ]
-    if settings.json:
-        print(json.dumps(rows, indent=2))
-        return
-    table = rich.table.Table("player", title=f"{game!r}: seconds for a move")
-    for name in ("games at once", "median", "slowest"):
-        table.add_column(name, justify="right")
-    for row in rows:
-        times = (row["seconds"], row["slowest_seconds"])
-        table.add_row(row["player"], f"{row['games']}", *(f"{t:.4f}" for t in times))
-    rich.print(table)
+    columns = {
+        "player": "{player}",
+        "games at once": "{games}",
+        "median": "{seconds:.4f}",
+        "slowest": "{slowest_seconds:.4f}",
+    }
+    table = make_table(rows, columns, f"{game!r}: seconds for a move")
+    show(rows, table, as_json=settings.json)
 
 
 if __name__ == "__main__":

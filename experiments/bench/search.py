@@ -21,7 +21,6 @@ action number, so that some of the games may differ there.
 """
 
 import dataclasses
-import json
 import os
 import pathlib
 import statistics
@@ -34,15 +33,14 @@ import jax.numpy as jnp
 import mctx
 import numpy as np
 import pgx
-import rich
 import rich.table
 import tyro
+from harness import make_table, show, time_in_turns
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.ticker import FixedLocator, FuncFormatter, LogLocator, NullLocator
 from mctx._src import policies as mctx_policies
-from timing import time_in_turns
 
 from azjax import games
 from azjax.arena.chart import GRID, INK, PALE_INK
@@ -394,28 +392,19 @@ def device_name() -> str:
     return f"{models[0] if models else 'CPU'}, {cores} core{'s' if cores != 1 else ''}"
 
 
-def make_table(results: list[dict]) -> rich.table.Table:
+def make_speed_table(results: list[dict]) -> rich.table.Table:
     """Returns the measurements of one setting, with a row for each subject and size."""
-    columns = ("ms each", "a second", "against mctx", "same visits")
+    columns = {
+        "subject": "{subject}",
+        "simulations": "{simulations:,}",
+        "ms each": "{milliseconds_per_simulation:.3g}",
+        "a second": "{simulations_per_second:,.0f}",
+        "against mctx": "{times_as_fast_as_mctx:.2f} times",
+        "same visits": "{agreeing_games:.0%}",
+    }
     first = results[0]
-    table = rich.table.Table(
-        rich.table.Column("simulations", justify="right"),
-        "subject",
-        *(rich.table.Column(name, justify="right") for name in columns),
-        title=f"{setting_name(first)}, on {first['device']}",
-    )
-    for (simulations,), subjects in grouped(results, "simulations"):
-        for result in subjects:
-            table.add_row(
-                f"{simulations:,}",
-                result["subject"],
-                f"{result['milliseconds_per_simulation']:.3g}",
-                f"{result['simulations_per_second']:,.0f}",
-                f"{result['times_as_fast_as_mctx']:.2f} times",
-                f"{result['agreeing_games']:.0%}",
-            )
-        table.add_section()
-    return table
+    title = f"{setting_name(first)}, on {first['device']}"
+    return make_table(results, columns, title, section="simulations")
 
 
 def make_growth_table(results: list[dict]) -> rich.table.Table:
@@ -551,12 +540,9 @@ def main(settings: Settings) -> None:
         for result in measure(batch, algorithm, simulations, settings)
     ]
     settings_measured = grouped(results, "batch", "algorithm", "prior")
-    tables = [make_table(rows) for _, rows in settings_measured]
+    tables = [make_speed_table(rows) for _, rows in settings_measured]
     tables.append(make_growth_table(results))
-    if settings.json:
-        print(json.dumps(results, indent=2))
-    else:
-        rich.print(*tables)
+    show(results, *tables, as_json=settings.json)
     if settings.plot:
         draw(results).savefig(settings.plot)
 

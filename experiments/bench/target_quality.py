@@ -22,9 +22,8 @@ from pathlib import Path
 import jax
 import jax.numpy as jnp
 import numpy as np
-import rich
-import rich.table
 import tyro
+from harness import make_table, show
 from opening_trap import by_stage
 
 from azjax import arena, games, players
@@ -166,19 +165,21 @@ def main(settings: Settings) -> None:
     states = jax.tree.map(jnp.asarray, positions.states)
     values = values_by_source(trained, states, settings)
     rows = {source: measure(found, positions) for source, found in values.items()}
-    first = next(iter(rows.values()))
-    table = rich.table.Table(
-        rich.table.Column("source", no_wrap=True),
-        *(f"{row['stage']}: {row['positions']}" for row in first),
-        title="bias ± margin, square; stages: positions",
-    )
-    for source, of_source in rows.items():
-        cells = [
-            f"{row['bias']:+.2f}±{row['margin']:.2f} {row['square']:.2f}"
-            for row in of_source
-        ]
-        table.add_row(source, *cells)
-    rich.print(table)
+    cells = [
+        {"source": source}
+        | {
+            f"stage_{place}": f"{row['bias']:+.2f}±{row['margin']:.2f} "
+            f"{row['square']:.2f}"
+            for place, row in enumerate(of_source)
+        }
+        for source, of_source in rows.items()
+    ]
+    columns = {"source": "{source}"} | {
+        f"{row['stage']}: {row['positions']}": f"{{stage_{place}}}"
+        for place, row in enumerate(next(iter(rows.values())))
+    }
+    title = "bias ± margin, square; stages: positions"
+    show(rows, make_table(cells, columns, title), as_json=False)
     if settings.json:
         settings.json.write_text(json.dumps(rows, indent=2) + "\n")
 

@@ -223,6 +223,7 @@ def test_the_iterations_of_loops_are_counted(load):
             "--num-games 4",
             "score low high wins",
         ),
+        ("match root:2 random:2 --game tic_tac_toe --num-games 4", "score losses"),
         ("mistakes network:pretrained", "player mistakes low high"),
     ],
 )
@@ -233,20 +234,13 @@ def test_the_options_of_the_search_are_measured(options, measured, run):
 
 
 @pytest.mark.slow
-def test_averages_over_symmetries_are_measured(run):
-    script = "bench/symmetries.py"
-    out = run(script, "match", "tic_tac_toe", "root:2", "random:2", "--num-games", 4)
-    assert out.startswith("root:2 against random:2: score ")
-
-
-@pytest.mark.slow
 def test_mistakes_of_averages_over_symmetries_are_measured(load, monkeypatch, capsys):
-    script = load("bench/symmetries.py")
+    script = load("bench/search_options.py")
     few = arena.shipped(games.make("connect_four")).take(np.arange(200))
     monkeypatch.setitem(script.mistakes.__globals__, "shipped", lambda game: few)
-    script.mistakes(("none:0", "root:0"))
+    script.mistakes(("none:0", "root:0"), json=True)
     lines = capsys.readouterr().out.splitlines()
-    assert [line.split(":")[0] for line in lines] == ["none", "root"]
+    assert [json.loads(line)["player"] for line in lines] == ["none:0", "root:0"]
 
 
 @pytest.mark.slow
