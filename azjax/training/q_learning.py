@@ -3,7 +3,7 @@
 import functools
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -14,31 +14,99 @@ from azjax import games as game_register
 from azjax.arena import Poll
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.devices import jit_network
-from azjax.games import Game
-from azjax.networks import QNetwork, QParams, init_q_network
-from azjax.players import TrainedQ, load_compiled, save_q_player
+from azjax.games import Game, State
+from azjax.games.core import initial_states, select
+from azjax.networks import QNetwork, QParams, action_value, init_q_network
+from azjax.players import Player, TrainedQ, load_compiled, save_q_player
+from azjax.players.q_learning import epsilon_greedy, legal_action_values
 from azjax.training import clock
 from azjax.training.evaluation import Evaluator
 from azjax.training.kept_games import KeptGames
 from azjax.training.metrics import Row
-from azjax.training.q_config import SELF, QConfig
-from azjax.training.q_learner import (
-    Iterate,
-    Pace,
-    QLearner,
-    init_q_learner,
-    make_offline,
-    make_online,
-)
-from azjax.training.q_play import (
-    QGames,
-    make_move_against,
-    make_self_play_move,
-    start_q_games,
-)
+from azjax.training.q_config import SELF, FitConfig, QConfig
 from azjax.training.run import Hook, Run, open_run
 from azjax.training.run_directory import open_run_directory
 from azjax.training.sinks import check_sinks
+
+MAX_GRADIENT_NORM = 1.0  # norm at which gradients are clipped
+
+
+@struct.dataclass
+class QGames:
+    """B games in progress.
+
+    state: positions, leaves `[B, ...]`; none is finished.
+    side: `[B]` int8; the learner's player index against an opponent, which alternates
+        from game to game.
+    """
+
+    state: State
+    side: jax.Array
+
+
+class Transition(NamedTuple):
+    """A move of the learner in each of B positions.
+
+    state: before the move, leaves `[B, ...]`.
+    action: `[B]` int32.
+    reward: `[B]` float32 in [-1, 1], to the player who moved; against an opponent after
+        the reply.
+    discount: `[B]` float32, the factor of the next position's value: 0 if the game has
+        ended, -1 if the other side moves next, 1 if the same side does.
+    next_state: leaves `[B, ...]`.
+    is_move: `[B]` bool; False if the learner made no move.
+    """
+
+    state: State
+    action: jax.Array
+    reward: jax.Array
+    discount: jax.Array
+    next_state: State
+    is_move: jax.Array
+
+
+PlayMove = Callable[[QParams, QGames, jax.Array, jax.Array], tuple[QGames, Transition]]
+
+
+@struct.dataclass
+class QLearner:
+    """The learner's state.
+
+    params: network parameters.
+    opt_state: the optimizer's state.
+    updates: `[]` int32; number of updates.
+    """
+
+    params: QParams
+    opt_state: optax.OptState
+    updates: jax.Array
+
+
+class Pace(NamedTuple):
+    """Scheduled values, `[]` each.
+
+    epsilon: fraction of random moves.
+    learning_rate: of Adam.
+    """
+
+    epsilon: jax.Array
+    learning_rate: jax.Array
+
+
+class QMetrics(NamedTuple):
+    """Metrics of an iteration, scalars.
+
+    loss: mean squared error of the values before the updates.
+    games: finished games.
+    """
+
+    loss: jax.Array
+    games: jax.Array
+
+
+Iterate = Callable[
+    [QLearner, QGames, Pace, jax.Array], tuple[QLearner, QGames, QMetrics]
+]
 
 
 @struct.dataclass
@@ -203,3 +271,280 @@ def make_iterate(config: QConfig, game: Game, network: QNetwork) -> Iterate:
     if config.learning == "online":
         return make_online(game, network, play_move, num_moves=config.moves)
     return make_offline(game, network, play_move, config.fit, num_moves=config.moves)
+
+
+def start_q_games(game: Game, num_games: int) -> QGames:
+    """Returns new games; the learner is player 0 in every other one."""
+    state = initial_states(game, num_games)
+    return QGames(state=state, side=(jnp.arange(num_games) % 2).astype(jnp.int8))
+
+
+def make_self_play_move(game: Game, network: QNetwork) -> PlayMove:
+    """Returns `(params, games, epsilon, rng_key) -> (games, transition)`.
+
+    It makes one move of the learner, who plays both sides, in each game. The next
+    position is the opponent's, hence the discount of -1, and the moves of both sides
+    are training data. The key is consumed.
+    """
+
+    def play_move(
+        params: QParams, games: QGames, epsilon: jax.Array, rng_key: jax.Array
+    ) -> tuple[QGames, Transition]:
+        values = legal_action_values(game, network, params, games.state)
+        action = epsilon_greedy(rng_key, values, epsilon)
+        after = jax.vmap(game.step)(games.state, action)
+        every = jnp.ones_like(games.state.terminated)
+        return _finish(game, games, action, after, discount=-1.0, is_move=every)
+
+    return play_move
+
+
+def make_move_against(game: Game, network: QNetwork, opponent: Player) -> PlayMove:
+    """Returns `(params, games, epsilon, rng_key) -> (games, transition)`.
+
+    It makes one move of the learner in each game, and the opponent's reply. The next
+    position is the learner's own: the opponent belongs to the environment, and only the
+    learner's moves are training data. Where the opponent starts a game, it makes its
+    first move and the learner none. The key is consumed.
+    """
+
+    def play_move(
+        params: QParams, games: QGames, epsilon: jax.Array, rng_key: jax.Array
+    ) -> tuple[QGames, Transition]:
+        learner_key, opponent_key = jax.random.split(rng_key)
+        state = games.state
+        is_move = state.current_player == games.side
+        values = legal_action_values(game, network, params, state)
+        action = epsilon_greedy(learner_key, values, epsilon)
+        moved = jax.vmap(select)(is_move, jax.vmap(game.step)(state, action), state)
+        # The opponent gets no finished position: there it chooses in the previous one,
+        # and its move has no effect.
+        unfinished = jax.vmap(select)(moved.terminated, state, moved)
+        reply = opponent.choose(opponent_key, unfinished).action
+        after = jax.vmap(game.step)(moved, reply)
+        return _finish(game, games, action, after, discount=1.0, is_move=is_move)
+
+    return play_move
+
+
+def _finish(
+    game: Game,
+    games: QGames,
+    action: jax.Array,
+    after: State,
+    *,
+    discount: float,
+    is_move: jax.Array,
+) -> tuple[QGames, Transition]:
+    """Replaces finished games by new ones; returns the games and the transition."""
+    rewards = jax.vmap(game.rewards)(after)
+    mover = games.state.current_player
+    transition = Transition(
+        state=games.state,
+        action=action,
+        reward=jnp.where(mover == 1, rewards[:, 1], rewards[:, 0]),
+        discount=jnp.where(after.terminated, 0.0, discount),
+        next_state=after,
+        is_move=is_move,
+    )
+    new = start_q_games(game, len(mover)).state
+    state = jax.vmap(select)(after.terminated, new, after)
+    side = jnp.where(after.terminated, 1 - games.side, games.side)
+    return QGames(state, side), transition
+
+
+def make_adam() -> optax.GradientTransformation:
+    """Returns Adam without a learning rate, which `Pace` gives."""
+    return optax.chain(
+        optax.clip_by_global_norm(MAX_GRADIENT_NORM), optax.scale_by_adam()
+    )
+
+
+def init_q_learner(params: QParams) -> QLearner:
+    """Returns the initial state."""
+    return QLearner(params, make_adam().init(params), jnp.int32(0))
+
+
+def make_online(
+    game: Game, network: QNetwork, play_move: PlayMove, *, num_moves: int
+) -> Iterate:
+    """Returns `(learner, games, pace, rng_key) -> (learner, games, metrics)`.
+
+    It makes an update after every move of the B games, from those B moves; with one
+    game this is the textbook algorithm (Sutton and Barto 2018, section 6.5). The key is
+    consumed.
+    """
+    update = _make_update(game, network)
+
+    def iterate(learner: QLearner, games: QGames, pace: Pace, rng_key: jax.Array):
+        def play_and_learn(carry, rng_key: jax.Array):
+            learner, games = carry
+            games, transition = play_move(learner.params, games, pace.epsilon, rng_key)
+            target = q_targets(game, network, learner.params, transition)
+            learner, loss = update(learner, transition, target, pace)
+            return (learner, games), QMetrics(loss, (transition.discount == 0).sum())
+
+        (learner, games), metrics = jax.lax.scan(
+            play_and_learn, (learner, games), jax.random.split(rng_key, num_moves)
+        )
+        return learner, games, QMetrics(metrics.loss.mean(), metrics.games.sum())
+
+    return iterate
+
+
+def make_offline(
+    game: Game,
+    network: QNetwork,
+    play_move: PlayMove,
+    config: FitConfig,
+    *,
+    num_moves: int,
+) -> Iterate:
+    """Returns `(learner, games, pace, rng_key) -> (learner, games, metrics)`.
+
+    It makes `num_moves` moves in each of the B games and then learns from all of them
+    by `make_fit`. The key is consumed.
+    """
+    fit = make_fit(game, network, config)
+
+    def iterate(learner: QLearner, games: QGames, pace: Pace, rng_key: jax.Array):
+        play_key, fit_key = jax.random.split(rng_key)
+
+        def play(games: QGames, rng_key: jax.Array):
+            return play_move(learner.params, games, pace.epsilon, rng_key)
+
+        games, moves = jax.lax.scan(play, games, jax.random.split(play_key, num_moves))
+        batch = jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), moves)
+        fitted, loss = fit(learner, batch, pace, fit_key)
+        return fitted, games, QMetrics(loss, (batch.discount == 0).sum())
+
+    return iterate
+
+
+def make_fit(
+    game: Game, network: QNetwork, config: FitConfig
+) -> Callable[
+    [QLearner, Transition, Pace, jax.Array],
+    tuple[QLearner, jax.Array],
+]:
+    """Returns `(learner, batch, pace, rng_key) -> (learner, loss)`, which fits the
+    network to N moves. The key is consumed.
+
+    Fitted Q iteration (Ernst et al. 2005, "Tree-based batch mode reinforcement
+    learning") with a network in place of trees: each sweep computes the targets once
+    and fits them in shuffled minibatches (Mnih et al. 2013, "Playing Atari with deep
+    reinforcement learning") until the loss is low. A pass omits moves that do not fill
+    a minibatch. The loss is that of the first pass.
+    """
+    update = _make_update(game, network)
+
+    def one_pass(learner, batch, target, pace, rng_key):
+        num_batches = len(target) // config.batch_size
+        order = jax.random.permutation(rng_key, len(target))
+        rows = order[: num_batches * config.batch_size].reshape(num_batches, -1)
+        learner, losses = jax.lax.scan(
+            lambda learner, part: update(learner, part[0], part[1], pace),
+            learner,
+            jax.tree.map(lambda leaf: leaf[rows], (batch, target)),
+        )
+        return learner, losses.mean()
+
+    def sweep(learner, batch, pace, rng_key):
+        target = q_targets(game, network, learner.params, batch)
+        keys = jax.random.split(rng_key, config.max_epochs)
+
+        def is_unfinished(carry):
+            _, epoch, _, loss = carry
+            return (epoch < config.max_epochs) & (loss >= config.low_loss)
+
+        def next_epoch(carry):
+            learner, epoch, first_loss, _ = carry
+            learner, loss = one_pass(learner, batch, target, pace, keys[epoch])
+            first_loss = jnp.where(epoch == 0, loss, first_loss)
+            return learner, epoch + 1, first_loss, loss
+
+        unknown = jnp.float32(jnp.inf)
+        carry = (learner, jnp.int32(0), unknown, unknown)
+        learner, _, first_loss, _ = jax.lax.while_loop(is_unfinished, next_epoch, carry)
+        return learner, first_loss
+
+    def fit(learner: QLearner, batch: Transition, pace: Pace, rng_key: jax.Array):
+        learner, losses = jax.lax.scan(
+            lambda learner, key: sweep(learner, batch, pace, key),
+            learner,
+            jax.random.split(rng_key, config.sweeps),
+        )
+        return learner, losses[0]
+
+    return fit
+
+
+def q_targets(
+    game: Game, network: QNetwork, params: QParams, transition: Transition
+) -> jax.Array:
+    """Computes the target of each move's value, for the player who made it.
+
+    `reward + discount * max_a' Q(s', a')` over the legal actions a' (Watkins 1989,
+    "Learning from delayed rewards"; Sutton and Barto 2018, equation 6.8). Rewards are 0
+    before a game's end. If the other side moves in s', the discount is -1, as in
+    negamax. Q(s', .) is the network of the player to move in s': with a network per
+    side, the first player's learns from the second player's and vice versa.
+
+    Args:
+        game: the game.
+        network: its structure.
+        params: its parameters.
+        transition: B moves.
+
+    Returns:
+        `[B]` targets in [-1, 1].
+    """
+    # A finished position may have no legal action; its value is not used.
+    is_over = transition.discount == 0
+    values = legal_action_values(game, network, params, transition.next_state)
+    best = jnp.where(is_over, 0.0, values.max(axis=-1))
+    return transition.reward + transition.discount * best
+
+
+def q_loss(
+    params: QParams,
+    game: Game,
+    network: QNetwork,
+    transition: Transition,
+    target: jax.Array,
+) -> jax.Array:
+    """Computes the mean squared error of the values of the learner's moves.
+
+    Args:
+        params: network parameters.
+        game: the game.
+        network: its structure.
+        transition: B moves.
+        target: `[B]`, treated as a constant.
+    """
+    state = transition.state
+    observation = jax.vmap(game.observe)(state)
+    value = action_value(
+        network, params, observation, state.current_player, transition.action
+    )
+    error = jnp.where(transition.is_move, value - jax.lax.stop_gradient(target), 0.0)
+    return (error**2).sum() / jnp.maximum(transition.is_move.sum(), 1)
+
+
+def _make_update(game: Game, network: QNetwork):
+    """Returns `(learner, transition, target, pace) -> (learner, loss)`."""
+    optimizer = make_adam()
+
+    def update(learner: QLearner, transition: Transition, target, pace: Pace):
+        loss, gradients = jax.value_and_grad(q_loss)(
+            learner.params, game, network, transition, target
+        )
+        updates, opt_state = optimizer.update(gradients, learner.opt_state)
+        params = jax.tree.map(
+            lambda param, update: param - pace.learning_rate * update,
+            learner.params,
+            updates,
+        )
+        return QLearner(params, opt_state, learner.updates + 1), loss
+
+    return update

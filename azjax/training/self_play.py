@@ -1,7 +1,6 @@
 """Self-play: one chunk of moves in a batch of games."""
 
 import functools
-from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import jax
@@ -31,7 +30,6 @@ from azjax.search import (
     subtree,
 )
 from azjax.search.keys import draw, merge_batch, split_batch, split_keys
-from azjax.search.types import RootFnOutput
 from azjax.training.config import ReplayConfig, SelfPlayConfig
 from azjax.training.stored_policy import (
     StoredPolicy,
@@ -200,21 +198,21 @@ def make_self_play(
     With `[L]` keys it plays in L lanes: all leaves have a leading lane axis, and the
     games of each lane depend on its own key only, up to rounding.
     """
-    recurrent_fn = make_recurrent_fn(game, network)
-    searches = Searches(game, recurrent_fn, search, config).search_all
-    player = _SelfPlay(game, network, search, config, searches, policy_entries)
-    return jit_network(player.play_chunk, donate_argnums=2)
+    return jit_network(
+        SelfPlay(game, network, search, config, policy_entries).play_chunk,
+        donate_argnums=2,
+    )
 
 
-class _SelfPlay(NamedTuple):
-    """Static arguments of self-play; the methods are pure functions of arrays."""
+class SelfPlay(NamedTuple):
+    """Static arguments of self-play, those of `make_self_play`; the methods are pure
+    functions of arrays."""
 
     game: Game
     network: Network
     search: SearchConfig
     config: SelfPlayConfig
-    searches: Callable[..., SearchResult]
-    policy_entries: int
+    policy_entries: int = ReplayConfig.policy_entries
 
     def play_chunk(
         self,
@@ -234,10 +232,9 @@ class _SelfPlay(NamedTuple):
         # pool, its openings are used again.
         pool_size = max(num_games, num_games * num_moves // 16)
         pool_keys, moves_keys = split_keys(rng_keys, 2)
-        draw_pool = functools.partial(
-            random_openings, self.game, self.config, count=pool_size
-        )
-        pool = jax.vmap(draw_pool)(pool_keys)
+        pool = jax.vmap(
+            lambda key: random_openings(self.game, self.config, key, pool_size)
+        )(pool_keys)
         games = merge_batch(games)
         variables = cast_variables(self.network, variables)
         trees = init_trees(
@@ -285,14 +282,16 @@ class _SelfPlay(NamedTuple):
 
         Returns:
             The next carry; the move and the values of `store_values`, leaves `[B,
-            ...]`, and the metrics, `[L]` each.
+            ...]`, and the metrics, `[L]` each, of which `first_player_score` is a sum.
         """
-        game = self.game
+        game, num_lanes = self.game, rng_keys.size
         games, num_finished, tree = carry
         search_keys, sample_keys = split_keys(rng_keys, 2)
         logits, outcome = evaluate(game, self.network, variables, games.state)
         root = make_root(game, logits, outcome, games.state)
-        result = self.searches(variables, num_simulations, search_keys, root, tree)
+        result = self.search_all(variables, num_simulations, search_keys, root, tree)
+
+        # Choose the moves and make them.
         sampled = draw(jax.random.categorical, sample_keys, jnp.log(result.policy))
         is_sampled = games.moves < self.config.temperature_moves
         edge = jnp.where(is_sampled, sampled, result.edge)
@@ -302,7 +301,16 @@ class _SelfPlay(NamedTuple):
             jnp.take_along_axis(result.qvalues, move[:, None], axis=1)[:, 0]
             for move in (result.edge, edge)
         )
-        policy, policy_values, dropped = self.stored(result, root)
+
+        # Store them. The policies of fast searches are all 0.
+        def of_actions(numbers: jax.Array) -> jax.Array:
+            return by_action(root.embedding, numbers, game.num_actions)
+
+        policy = jnp.where(result.is_full[:, None], result.policy, 0)
+        policy, dropped = store_policy(of_actions(policy), self.policy_entries)
+        policy_values = store_values(
+            policy, of_actions(result.qvalues), of_actions(result.is_visited)
+        )
         move = Trajectory(
             state=games.state,
             action=action.astype(action_dtype(game.num_actions)),
@@ -313,49 +321,8 @@ class _SelfPlay(NamedTuple):
             reward=mover_reward(game, games.state, after),
             terminated=after.terminated,
         )
-        finished = split_batch(after.terminated, rng_keys.size)
-        metrics = self.metrics(result, root, after, dropped, finished)
-        games = _with_new_games(games, after, pool, num_finished, finished)
-        if tree is not None:
-            max_nodes = self.search.tree_reuse_nodes
-            tree = after_moves(result.tree, edge, after.terminated, max_nodes)
-        carry = games, num_finished + metrics.games, tree
-        return carry, ((move, policy_values), metrics)
 
-    def stored(
-        self, result: SearchResult, root: RootFnOutput
-    ) -> tuple[StoredPolicy, jax.Array, jax.Array]:
-        """Returns what is stored of B searches: the policies, all 0 after a fast
-        search, the values of `store_values`, and `[B]` float32, the probability that
-        the policies lack."""
-
-        def of_actions(numbers: jax.Array) -> jax.Array:
-            return by_action(root.embedding, numbers, self.game.num_actions)
-
-        policy = jnp.where(result.is_full[:, None], result.policy, 0)
-        policy, dropped = store_policy(of_actions(policy), self.policy_entries)
-        values = store_values(
-            policy, of_actions(result.qvalues), of_actions(result.is_visited)
-        )
-        return policy, values, dropped
-
-    def metrics(
-        self,
-        result: SearchResult,
-        root: RootFnOutput,
-        after: State,
-        dropped: jax.Array,
-        finished: jax.Array,
-    ) -> SelfPlayMetrics:
-        """Returns the metrics of a move, `[L]` each; `first_player_score` is a sum.
-
-        Args:
-            result: of the searches of B positions.
-            root: the network's outputs for the positions.
-            after: the positions after the moves, leaves `[B, ...]`.
-            dropped: `[B]` probability that the stored policies lack.
-            finished: `[L, B / L]` bool; whether the move ended the game.
-        """
+        # Measure.
         log_policy = jnp.log(jnp.maximum(result.policy, 1e-9))
         log_prior = jax.nn.log_softmax(root.prior_logits)
         of_games = {
@@ -363,128 +330,95 @@ class _SelfPlay(NamedTuple):
             "policy_gain": (result.policy * (log_policy - log_prior)).sum(axis=-1),
             "value_gain": jnp.abs(result.value - root.value),
             "root_visits": result.visits,
-            "first_player_score": jax.vmap(self.game.rewards)(after)[:, 0],
+            "first_player_score": jax.vmap(game.rewards)(after)[:, 0],
             "policy_mass_lost": dropped,
         }
-        of_lanes = split_batch(of_games, len(finished))
-        num_full = self.config.full_games_of(finished.shape[1])
-        totals = {
-            name: of_lanes.pop(name).sum(axis=1)
-            for name in ("first_player_score", "policy_mass_lost")
-        }
-        return SelfPlayMetrics(
+        of_lanes = split_batch(of_games, num_lanes)
+        finished = split_batch(after.terminated, num_lanes)
+        lost = of_lanes.pop("policy_mass_lost").sum(axis=1)
+        metrics = SelfPlayMetrics(
             games=finished.sum(axis=1, dtype=jnp.int32),
-            first_player_score=totals["first_player_score"],
-            policy_mass_lost=totals["policy_mass_lost"] / num_full,
+            first_player_score=of_lanes.pop("first_player_score").sum(axis=1),
+            policy_mass_lost=lost / self.config.full_games_of(finished.shape[1]),
             **{name: values.mean(axis=1) for name, values in of_lanes.items()},
         )
 
+        # Replace finished games by openings of the pool.
+        number = num_finished[:, None] + jnp.cumsum(finished, axis=1) - 1
 
-def _with_new_games(
-    games: Games,
-    after: State,
-    pool: State,
-    num_finished: jax.Array,
-    finished: jax.Array,
-) -> Games:
-    """Returns the games after a move, with openings in place of finished games.
+        def openings(pool: State, number: jax.Array) -> State:
+            return jax.tree.map(lambda leaf: leaf[number % len(leaf)], pool)
 
-    Args:
-        games: before the move.
-        after: the positions after it, leaves `[B, ...]`.
-        pool: openings, leaves `[L, P, ...]`.
-        num_finished: `[L]` int32; games finished in the chunk before the move.
-        finished: `[L, B / L]` bool; whether the move ended the game.
-    """
-    number = num_finished[:, None] + jnp.cumsum(finished, axis=1) - 1
-
-    def openings(pool: State, number: jax.Array) -> State:
-        return jax.tree.map(lambda leaf: leaf[number % len(leaf)], pool)
-
-    new = merge_batch(jax.vmap(openings)(pool, number))
-    return Games(
-        state=jax.vmap(select)(after.terminated, new, after),
-        moves=jnp.where(after.terminated, 0, games.moves + 1),
-    )
-
-
-class Searches(NamedTuple):
-    """Searches the B positions of L lanes.
-
-    In each lane `config.full_games_of(B / L)` positions, drawn at random, get a full
-    search: `num_simulations` (int32, at most `config.longest_search`) with exploration.
-    The others get `config.fast_simulations` without exploration. `rng_key` is `[L]`;
-    `tree` holds the reused trees, or is None.
-    """
-
-    game: Game
-    recurrent_fn: Callable[..., Any]
-    search: SearchConfig
-    config: SelfPlayConfig
+        new = merge_batch(jax.vmap(openings)(pool, number))
+        games = Games(
+            state=jax.vmap(select)(after.terminated, new, after),
+            moves=jnp.where(after.terminated, 0, games.moves + 1),
+        )
+        if tree is not None:
+            max_nodes = self.search.tree_reuse_nodes
+            tree = after_moves(result.tree, edge, after.terminated, max_nodes)
+        carry = games, num_finished + metrics.games, tree
+        return carry, ((move, policy_values), metrics)
 
     def search_all(
         self, variables, num_simulations, rng_key, root, tree
     ) -> SearchResult:
-        """Divides the positions into full and fast searches."""
-        num_positions, num_lanes = root.value.size, rng_key.size
-        per_lane = num_positions // num_lanes
-        num_full = self.config.full_games_of(per_lane)
-        if num_full == per_lane:
-            return self.search_positions(
-                variables, num_simulations, rng_key, root, tree, is_full=True
+        """Searches the B positions of L lanes.
+
+        In each lane `config.full_games_of(B / L)` positions, drawn at random, get a
+        full search: `num_simulations` (int32, at most `config.longest_search`) with
+        exploration. The others get `config.fast_simulations` without exploration.
+        `rng_key` is `[L]`; `tree` holds the reused trees, or is None.
+        """
+        recurrent_fn = make_recurrent_fn(self.game, self.network)
+
+        def search(positions, rng_key, *, is_full: bool) -> SearchResult:
+            these, trees = jax.tree.map(lambda leaf: leaf[positions], (root, tree))
+            part = None
+            if is_full:
+                # The static argument is the maximum, the traced number stops earlier.
+                made = jnp.zeros(these.value.shape, jnp.int32)
+                part = SearchSlice(total=made + num_simulations, made=made)
+            longest, fast = self.config.longest_search, self.config.fast_simulations
+            output = self.search.policy(explores=is_full)(
+                variables,
+                rng_key,
+                these,
+                recurrent_fn,
+                longest if is_full else fast,
+                invalid_actions=is_illegal(jnp.asarray(these.prior_logits)),
+                max_depth=self.game.max_moves,
+                tree=trees,
+                search_slice=part,
             )
+            edge, summary = jnp.asarray(output.action), output.search_tree.summary()
+            is_visited, value = summary.visit_counts > 0, improved_value(output)
+            searched = output.search_tree.replace(extra_data=None)
+            return SearchResult(
+                edge=edge,
+                policy=jnp.asarray(output.action_weights),
+                value=value,
+                qvalues=jnp.where(is_visited, summary.qvalues, value[:, None]),
+                is_visited=is_visited,
+                visits=summary.visit_counts.sum(axis=-1),
+                is_full=jnp.full(edge.shape, is_full),
+                tree=None if trees is None else searched,
+            )
+
+        num_positions, num_lanes = root.value.size, rng_key.size
+        num_full = self.config.full_games_of(num_positions // num_lanes)
+        if num_full == num_positions // num_lanes:
+            return search(slice(None), rng_key, is_full=True)
         order_key, full_key, fast_key = split_keys(rng_key, 3)
         order = draw(jax.random.permutation, order_key, jnp.arange(num_positions))
         order = split_batch(order, num_lanes)
         full, fast = order[:, :num_full].ravel(), order[:, num_full:].ravel()
-
-        def search_these(positions, rng_key, *, is_full: bool) -> SearchResult:
-            part = jax.tree.map(lambda leaf: leaf[positions], (root, tree))
-            return self.search_positions(
-                variables, num_simulations, rng_key, *part, is_full=is_full
-            )
-
         results = (
-            search_these(full, full_key, is_full=True),
-            search_these(fast, fast_key, is_full=False),
+            search(full, full_key, is_full=True),
+            search(fast, fast_key, is_full=False),
         )
         place = jnp.argsort(jnp.concatenate([full, fast]))
         return jax.tree.map(lambda *parts: jnp.concatenate(parts)[place], *results)
-
-    def search_positions(
-        self, variables, num_simulations, rng_key, root, tree, *, is_full: bool
-    ) -> SearchResult:
-        """Searches all given positions, with full searches or with fast ones."""
-        part = None
-        if is_full:
-            # The static argument is the maximum, the traced number stops earlier.
-            made = jnp.zeros(root.value.shape, jnp.int32)
-            part = SearchSlice(total=made + num_simulations, made=made)
-        output = self.search.policy(explores=is_full)(
-            variables,
-            rng_key,
-            root,
-            self.recurrent_fn,
-            self.config.longest_search if is_full else self.config.fast_simulations,
-            invalid_actions=is_illegal(jnp.asarray(root.prior_logits)),
-            max_depth=self.game.max_moves,
-            tree=tree,
-            search_slice=part,
-        )
-        edge = jnp.asarray(output.action)
-        summary = output.search_tree.summary()
-        is_visited = summary.visit_counts > 0
-        value = improved_value(output)
-        return SearchResult(
-            edge=edge,
-            policy=jnp.asarray(output.action_weights),
-            value=value,
-            qvalues=jnp.where(is_visited, summary.qvalues, value[:, None]),
-            is_visited=is_visited,
-            visits=summary.visit_counts.sum(axis=-1),
-            is_full=jnp.full(edge.shape, is_full),
-            tree=None if tree is None else output.search_tree.replace(extra_data=None),
-        )
 
 
 def after_moves(

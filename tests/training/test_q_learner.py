@@ -16,16 +16,18 @@ from azjax.networks import (
     init_q_network,
 )
 from azjax.training.q_config import FitConfig
-from azjax.training.q_learner import (
+from azjax.training.q_learning import (
     Pace,
+    Transition,
     init_q_learner,
     make_fit,
     make_offline,
     make_online,
+    make_self_play_move,
     q_loss,
     q_targets,
+    start_q_games,
 )
-from azjax.training.q_play import Transition, make_self_play_move, start_q_games
 
 GAME = games.make("tic_tac_toe")
 PACE = Pace(epsilon=np.float32(1.0), learning_rate=np.float32(3e-3))

@@ -9,7 +9,7 @@ from flax import struct
 from azjax import games
 from azjax.networks import QNetworkConfig, init_q_network
 from azjax.players import Choice
-from azjax.training.q_play import (
+from azjax.training.q_learning import (
     make_move_against,
     make_self_play_move,
     start_q_games,

@@ -6,10 +6,10 @@ from untrained import untrained
 
 from azjax import games
 from azjax.networks import DenseTrunkConfig, NetworkConfig
-from azjax.players.model import evaluate, make_recurrent_fn, make_root
+from azjax.players.model import evaluate, make_root
 from azjax.search import AlphaZeroConfig
 from azjax.training import SelfPlayConfig
-from azjax.training.self_play import Searches
+from azjax.training.self_play import SelfPlay
 
 GAME = games.make("tic_tac_toe")
 NETWORK = NetworkConfig(
@@ -23,8 +23,7 @@ def found():
     """Returns searches of the initial position with exploration, by PUCT."""
     network, variables = untrained(GAME, NETWORK)
     config = SelfPlayConfig(num_games=NUM_GAMES)
-    recurrent_fn = make_recurrent_fn(GAME, network)
-    search_all = Searches(GAME, recurrent_fn, AlphaZeroConfig(), config).search_all
+    search_all = SelfPlay(GAME, network, AlphaZeroConfig(), config).search_all
 
     @jax.jit
     def search_first(variables, rng_key):
