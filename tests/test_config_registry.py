@@ -2,7 +2,7 @@ import json
 
 import pytest
 
-from azjax.config_registry import record_from_json
+from azjax.settings import from_json
 from azjax.training import TrainConfig, preset
 from azjax.training.q_config import QConfig
 
@@ -15,7 +15,7 @@ def values(**changes):
 def test_the_settings_survive_json():
     config = preset("accelerator", "hex:5", iterations=2, run_dir="somewhere")
     content = json.loads(json.dumps(config.to_json()))
-    assert record_from_json(TrainConfig, content) == config
+    assert from_json(TrainConfig, content) == config
 
 
 @pytest.mark.parametrize(
@@ -38,14 +38,14 @@ def test_the_settings_survive_json():
 )
 def test_unknown_settings_raise(changes, message):
     with pytest.raises(ValueError, match=message) as error:
-        record_from_json(TrainConfig, values(**changes))
+        from_json(TrainConfig, values(**changes))
     assert len(str(error.value)) < 200
 
 
 def test_a_tuple_may_be_optional():
     values = {"game": "tic_tac_toe", "network": {"hidden": [8, 4]}}
-    assert record_from_json(QConfig, values).network.hidden == (8, 4)
+    assert from_json(QConfig, values).network.hidden == (8, 4)
     values["network"] = {"hidden": None}
-    assert record_from_json(QConfig, values).network.hidden is None
+    assert from_json(QConfig, values).network.hidden is None
     with pytest.raises(ValueError, match=r"network.hidden has the wrong type: '8'"):
-        record_from_json(QConfig, values | {"network": {"hidden": ["8"]}})
+        from_json(QConfig, values | {"network": {"hidden": ["8"]}})

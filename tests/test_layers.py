@@ -9,6 +9,8 @@ import azjax
 
 ROOT = pathlib.Path(azjax.__file__).parent
 FLOORS = [
+    {"text"},
+    {"settings"},
     {"checks"},
     {"program"},
     {"compilation_cache", "devices", "remote"},

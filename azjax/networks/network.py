@@ -3,13 +3,12 @@
 import dataclasses
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from azjax.checks import check_choice, check_int
 from azjax.networks.heads import (
     AuxiliaryHead,
     BoardPolicyHead,
@@ -19,6 +18,7 @@ from azjax.networks.heads import (
 )
 from azjax.networks.line_planes import MAX_WIDTH, NUM_PLANES, line_planes
 from azjax.networks.trunks import DenseTrunkConfig, TrunkConfig
+from azjax.settings import Settings, Within, check_int
 
 # Two, so that the check finds modules that confuse the batch axis with another one.
 CHECKED_BATCH = 2
@@ -26,7 +26,7 @@ MAX_LINE_LENGTH = 19  # the longer side of the largest board
 
 
 @dataclasses.dataclass(frozen=True)
-class NetworkConfig:
+class NetworkConfig(Settings):
     """Network settings.
 
     Attributes:
@@ -43,10 +43,12 @@ class NetworkConfig:
             float32.
     """
 
+    section: ClassVar[str] = "network."
+
     trunk: TrunkConfig = dataclasses.field(default_factory=DenseTrunkConfig)
     value_head: Literal["wdl", "scalar"] = "wdl"
     heads: Literal["dense", "board"] = "dense"
-    line_length: int = 0
+    line_length: Annotated[int, Within(0, MAX_LINE_LENGTH)] = 0
     dtype: Literal["float32", "bfloat16"] = "float32"
 
     def __post_init__(self) -> None:
@@ -56,10 +58,7 @@ class NetworkConfig:
                 "network.trunk must be the settings of a trunk, such as "
                 f"DenseTrunkConfig(): {self.trunk!r}"
             )
-        check_choice("network.value_head", self.value_head, ("wdl", "scalar"))
-        check_choice("network.heads", self.heads, ("dense", "board"))
-        check_int("network.line_length", self.line_length, 0, MAX_LINE_LENGTH)
-        check_choice("network.dtype", self.dtype, ("float32", "bfloat16"))
+        super().__post_init__()
 
     def to_json(self) -> dict[str, Any]:
         """Returns the settings as JSON values."""

@@ -5,13 +5,13 @@ import functools
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Literal
+from typing import Annotated, ClassVar, Literal
 
 import jax
 import jax.numpy as jnp
 from flax import nnx
 
-from azjax.checks import check_bool, check_choice, check_int
+from azjax.settings import Settings, Within
 
 _he = nnx.initializers.he_normal()
 # The initial value of all actions is 0.
@@ -22,7 +22,7 @@ _HIDDEN = {"state": (128, 128), "pair": (64, 64, 64, 64)}
 
 
 @dataclasses.dataclass(frozen=True)
-class QNetworkConfig:
+class QNetworkConfig(Settings):
     """Settings of a network of action values.
 
     Attributes:
@@ -33,22 +33,19 @@ class QNetworkConfig:
         separate: whether the first and the second player have separate networks.
     """
 
+    section: ClassVar[str] = "network."
+
     form: Literal["state", "pair"] = "state"
-    hidden: tuple[int, ...] | None = None
+    hidden: Annotated[tuple[int, ...] | None, Within(1, 8192)] = None
     separate: bool = False
 
     def __post_init__(self) -> None:
         """Checks the values."""
-        check_choice("network.form", self.form, tuple(_HIDDEN))
-        check_bool("network.separate", self.separate)
-        if self.hidden is None:
-            return
-        if not 1 <= len(self.hidden) <= MAX_LAYERS:
+        super().__post_init__()
+        if self.hidden is not None and not 1 <= len(self.hidden) <= MAX_LAYERS:
             raise ValueError(
                 f"network.hidden must be 1 to {MAX_LAYERS} numbers: {len(self.hidden)}"
             )
-        for units in self.hidden:
-            check_int("network.hidden", units, 1, 8192)
 
     @property
     def layers(self) -> tuple[int, ...]:

@@ -4,27 +4,28 @@ import abc
 import dataclasses
 import math
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import jax
 import jax.numpy as jnp
 from flax import nnx
 from jax.typing import DTypeLike
 
-from azjax.checks import check_bool, check_int
-from azjax.config_registry import ConfigRegistry
 from azjax.networks.heads import pool
+from azjax.settings import ConfigRegistry, Settings, Within
 
 _he = nnx.initializers.he_normal()
 _zeros = nnx.initializers.zeros_init()
 
 
 @dataclasses.dataclass(frozen=True)
-class TrunkConfig(abc.ABC):
+class TrunkConfig(Settings, abc.ABC):
     """Trunk settings: a frozen dataclass, registered with `register_trunk`.
 
     Its fields are numbers, booleans, strings, or tuples of them, with defaults.
     """
+
+    section: ClassVar[str] = "network.trunk."
 
     @abc.abstractmethod
     def make(
@@ -86,15 +87,9 @@ class ConvTrunkConfig(TrunkConfig):
         global_pooling: whether every third block pools over the whole board.
     """
 
-    num_blocks: int = 3
-    channels: int = 64
+    num_blocks: Annotated[int, Within(0, 64)] = 3
+    channels: Annotated[int, Within(1, 2048)] = 64
     global_pooling: bool = False
-
-    def __post_init__(self) -> None:
-        """Checks the values."""
-        check_int("network.trunk.num_blocks", self.num_blocks, 0, 64)
-        check_int("network.trunk.channels", self.channels, 1, 2048)
-        check_bool("network.trunk.global_pooling", self.global_pooling)
 
     def make(
         self,
@@ -124,22 +119,11 @@ class DenseTrunkConfig(TrunkConfig):
             beside the features of the windows.
     """
 
-    num_blocks: int = 3
-    width: int = 256
-    stem_channels: int = 128
-    window: int = 4
+    num_blocks: Annotated[int, Within(0, 64)] = 3
+    width: Annotated[int, Within(1, 8192)] = 256
+    stem_channels: Annotated[int, Within(1, 2048)] = 128
+    window: Annotated[int, Within(1, 64)] = 4
     input_skip: bool = False
-
-    def __post_init__(self) -> None:
-        """Checks the values."""
-        for name, low, high in (
-            ("num_blocks", 0, 64),
-            ("width", 1, 8192),
-            ("stem_channels", 1, 2048),
-            ("window", 1, 64),
-        ):
-            check_int(f"network.trunk.{name}", getattr(self, name), low, high)
-        check_bool("network.trunk.input_skip", self.input_skip)
 
     def make(
         self,

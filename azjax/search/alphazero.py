@@ -3,13 +3,12 @@
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import mctx
 
-from azjax.checks import check_number
 from azjax.search.config import SearchConfig, register_search
 from azjax.search.keys import draw, split_keys
 from azjax.search.roots import (
@@ -25,6 +24,7 @@ from azjax.search.roots import (
 from azjax.search.selection import pruned_visits, puct_root_selection, puct_selection
 from azjax.search.tree_search import search
 from azjax.search.types import PolicyOutput, RootFnOutput
+from azjax.settings import Fraction, Within
 
 
 @register_search("alphazero")
@@ -56,25 +56,12 @@ class AlphaZeroConfig(SearchConfig):
     """
 
     title: ClassVar[str] = "PUCT search"
-    c_init: float = 1.25
-    c_base: float = 19652.0
-    first_play_reduction: float | None = None
-    forced_playouts: float = 0.0
-    dirichlet_alpha: float | None = None
-    dirichlet_fraction: float = 0.25
-
-    def __post_init__(self) -> None:
-        """Checks the values."""
-        super().__post_init__()
-        for name, low in ("c_init", 0), ("c_base", 1), ("forced_playouts", 0):
-            check_number(f"search.{name}", getattr(self, name), at_least=low)
-        fraction = self.dirichlet_fraction
-        check_number("search.dirichlet_fraction", fraction, at_least=0, at_most=1)
-        reduction, alpha = self.first_play_reduction, self.dirichlet_alpha
-        if reduction is not None:
-            check_number("search.first_play_reduction", reduction, at_least=0)
-        if alpha is not None:
-            check_number("search.dirichlet_alpha", alpha, above=0)
+    c_init: Annotated[float, Within(ge=0)] = 1.25
+    c_base: Annotated[float, Within(ge=1)] = 19652.0
+    first_play_reduction: Annotated[float | None, Within(ge=0)] = None
+    forced_playouts: Annotated[float, Within(ge=0)] = 0.0
+    dirichlet_alpha: Annotated[float | None, Within(gt=0)] = None
+    dirichlet_fraction: Fraction = 0.25
 
     @property
     def _puct_settings(self) -> dict[str, Any]:

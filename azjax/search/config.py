@@ -3,17 +3,16 @@
 import abc
 import dataclasses
 from collections.abc import Callable
-from typing import Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
-from azjax.checks import check_bool, check_int
-from azjax.config_registry import ConfigRegistry
 from azjax.search.types import PolicyOutput
+from azjax.settings import ConfigRegistry, Settings, Within
 
 MAX_NODES = 10_000_000  # of one game's tree
 
 
 @dataclasses.dataclass(frozen=True)
-class SearchConfig(abc.ABC):
+class SearchConfig(Settings, abc.ABC):
     """Settings of a search, except the number of simulations: a frozen dataclass
     registered by `register_search`. `GumbelConfig` and `AlphaZeroConfig` are built in.
 
@@ -26,15 +25,11 @@ class SearchConfig(abc.ABC):
         played perfectly, by the shortest win or longest loss found.
     """
 
+    section: ClassVar[str] = "search."
     title: ClassVar[str] = ""
     _: dataclasses.KW_ONLY
-    tree_reuse_nodes: int = 0
+    tree_reuse_nodes: Annotated[int, Within(0, MAX_NODES)] = 0
     use_solver: bool = False
-
-    def __post_init__(self) -> None:
-        """Checks the values."""
-        check_int("search.tree_reuse_nodes", self.tree_reuse_nodes, 0, MAX_NODES)
-        check_bool("search.use_solver", self.use_solver)
 
     @property
     def algorithm(self) -> str:

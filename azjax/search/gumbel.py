@@ -3,13 +3,12 @@
 import dataclasses
 import functools
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import jax
 import jax.numpy as jnp
 import mctx
 
-from azjax.checks import check_bool, check_int, check_number
 from azjax.search.config import MAX_NODES, SearchConfig, register_search
 from azjax.search.keys import draw, split_keys
 from azjax.search.roots import (
@@ -25,6 +24,7 @@ from azjax.search.selection import (
 )
 from azjax.search.tree_search import SearchSlice, search
 from azjax.search.types import PolicyOutput, RootFnOutput, Tree
+from azjax.settings import Within
 
 
 @register_search("gumbel")
@@ -44,17 +44,9 @@ class GumbelConfig(SearchConfig):
     """
 
     title: ClassVar[str] = "Gumbel search"
-    max_num_considered_actions: int = 16
-    value_scale: float = 0.1
+    max_num_considered_actions: Annotated[int, Within(1, MAX_NODES)] = 16
+    value_scale: Annotated[float, Within(ge=0)] = 0.1
     rescale_values: bool = True
-
-    def __post_init__(self) -> None:
-        """Checks the values."""
-        super().__post_init__()
-        considered = self.max_num_considered_actions
-        check_int("search.max_num_considered_actions", considered, 1, MAX_NODES)
-        check_number("search.value_scale", self.value_scale, at_least=0)
-        check_bool("search.rescale_values", self.rescale_values)
 
     @property
     def _qtransform(self) -> Callable[..., Any]:

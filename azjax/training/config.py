@@ -3,26 +3,29 @@
 import dataclasses
 import math
 import re
-from typing import Any
+from typing import Annotated, Any, ClassVar
 
 from azjax import games
-from azjax.checks import check_int, check_number, check_seed
 from azjax.networks import NetworkConfig
 from azjax.remote import Directory, as_directory, as_run_directory
 from azjax.search import MAX_NODES, GumbelConfig, SearchConfig
+from azjax.settings import Fraction, Seed, Settings, Within, check_int
 from azjax.training.run_config import (
     BaseEvaluationConfig,
     CheckpointConfig,
     DataConfig,
+    Iterations,
+    Minutes,
     ReportConfig,
-    check_length,
     check_opponents,
 )
 from azjax.training.targets import horizon
 
+Simulations = Annotated[tuple[int, ...], Within(1, MAX_NODES)]
+
 
 @dataclasses.dataclass(frozen=True)
-class SelfPlayConfig:
+class SelfPlayConfig(Settings):
     """Self-play settings.
 
     Attributes:
@@ -49,33 +52,22 @@ class SelfPlayConfig:
             `full_search_fraction` is 1.
     """
 
-    num_games: int = 256
-    moves_per_chunk: int = 32
-    num_simulations: tuple[int, ...] = (16, 32, 32, 32, 32)
-    initial_position_fraction: float = 0.25
-    short_opening_fraction: float = 0.4
-    short_opening_moves: int = 12
-    long_opening_moves: int = 30
-    temperature_moves: int = 8
-    full_search_fraction: float = 1.0
-    fast_simulations: int = 8
+    section: ClassVar[str] = "self_play."
+
+    num_games: Annotated[int, Within(ge=1)] = 256
+    moves_per_chunk: Annotated[int, Within(ge=2)] = 32
+    num_simulations: Simulations = (16, 32, 32, 32, 32)
+    initial_position_fraction: Fraction = 0.25
+    short_opening_fraction: Fraction = 0.4
+    short_opening_moves: Annotated[int, Within(ge=0)] = 12
+    long_opening_moves: Annotated[int, Within(ge=0)] = 30
+    temperature_moves: Annotated[int, Within(ge=0)] = 8
+    full_search_fraction: Annotated[float, Within(gt=0, le=1)] = 1.0
+    fast_simulations: Annotated[int, Within(ge=1)] = 8
 
     def __post_init__(self) -> None:
         """Checks the values."""
-        for name, low in (
-            ("num_games", 1),
-            ("moves_per_chunk", 2),
-            ("short_opening_moves", 0),
-            ("long_opening_moves", 0),
-            ("temperature_moves", 0),
-            ("fast_simulations", 1),
-        ):
-            check_int(f"self_play.{name}", getattr(self, name), low)
-        fraction = self.full_search_fraction
-        check_number("self_play.full_search_fraction", fraction, above=0, at_most=1)
-        for name in ("initial_position_fraction", "short_opening_fraction"):
-            value = getattr(self, name)
-            check_number(f"self_play.{name}", value, at_least=0, at_most=1)
+        super().__post_init__()
         if self.initial_position_fraction + self.short_opening_fraction > 1:
             raise ValueError(
                 "self_play.initial_position_fraction + "
@@ -84,8 +76,6 @@ class SelfPlayConfig:
             )
         if not self.num_simulations:
             raise ValueError("self_play.num_simulations must be one or more numbers")
-        for simulations in self.num_simulations:
-            check_int("self_play.num_simulations", simulations, 1, MAX_NODES)
         if self.full_search_fraction < 1 and self.fast_simulations > max(
             self.num_simulations
         ):
@@ -111,7 +101,7 @@ class SelfPlayConfig:
 
 
 @dataclasses.dataclass(frozen=True)
-class ReplayConfig:
+class ReplayConfig(Settings):
     """Replay settings.
 
     Attributes:
@@ -125,26 +115,17 @@ class ReplayConfig:
             are stored where that takes no more memory.
     """
 
-    capacity: int = 524_288
-    window: float = 0.5
-    min_window: int = 65_536
-    min_positions: int = 16_384
-    policy_entries: int = 64
+    section: ClassVar[str] = "replay."
 
-    def __post_init__(self) -> None:
-        """Checks the values."""
-        for name, low in (
-            ("capacity", 1),
-            ("min_window", 1),
-            ("min_positions", 0),
-            ("policy_entries", 1),
-        ):
-            check_int(f"replay.{name}", getattr(self, name), low, 2**53)
-        check_number("replay.window", self.window, above=0, at_most=1)
+    capacity: Annotated[int, Within(1, 2**53)] = 524_288
+    window: Annotated[float, Within(gt=0, le=1)] = 0.5
+    min_window: Annotated[int, Within(1, 2**53)] = 65_536
+    min_positions: Annotated[int, Within(0, 2**53)] = 16_384
+    policy_entries: Annotated[int, Within(1, 2**53)] = 64
 
 
 @dataclasses.dataclass(frozen=True)
-class LearnerConfig:
+class LearnerConfig(Settings):
     """Learner settings.
 
     Attributes:
@@ -172,31 +153,20 @@ class LearnerConfig:
             count, 2: all).
     """
 
-    batch_size: int = 256
-    replay_ratio: float = 4.0
-    learning_rate: float = 2e-3
-    warmup_fraction: float = 0.02
-    final_lr_fraction: float = 0.0
-    weight_decay: float = 1e-2
-    max_gradient_norm: float = 1.0
-    ema_decay: float = 0.998
-    value_weight: float = 1.0
-    owners_weight: float = 0.0
-    td_lambda: float = 0.8
-    max_regret: float = 0.0
+    section: ClassVar[str] = "learner."
 
-    def __post_init__(self) -> None:
-        """Checks the values."""
-        check_int("learner.batch_size", self.batch_size, 1)
-        for name in ("weight_decay", "value_weight", "owners_weight"):
-            check_number(f"learner.{name}", getattr(self, name), at_least=0)
-        for name in ("warmup_fraction", "final_lr_fraction", "td_lambda"):
-            check_number(f"learner.{name}", getattr(self, name), at_least=0, at_most=1)
-        for name in ("learning_rate", "max_gradient_norm"):
-            check_number(f"learner.{name}", getattr(self, name), above=0)
-        check_number("learner.replay_ratio", self.replay_ratio, above=0, at_most=10**6)
-        check_number("learner.max_regret", self.max_regret, at_least=0, at_most=2)
-        check_number("learner.ema_decay", self.ema_decay, at_least=0, below=1)
+    batch_size: Annotated[int, Within(ge=1)] = 256
+    replay_ratio: Annotated[float, Within(gt=0, le=10**6)] = 4.0
+    learning_rate: Annotated[float, Within(gt=0)] = 2e-3
+    warmup_fraction: Fraction = 0.02
+    final_lr_fraction: Fraction = 0.0
+    weight_decay: Annotated[float, Within(ge=0)] = 1e-2
+    max_gradient_norm: Annotated[float, Within(gt=0)] = 1.0
+    ema_decay: Annotated[float, Within(ge=0, lt=1)] = 0.998
+    value_weight: Annotated[float, Within(ge=0)] = 1.0
+    owners_weight: Annotated[float, Within(ge=0)] = 0.0
+    td_lambda: Fraction = 0.8
+    max_regret: Annotated[float, Within(0, 2)] = 0.0
 
 
 @dataclasses.dataclass(frozen=True)
@@ -209,18 +179,17 @@ class EvaluationConfig(BaseEvaluationConfig):
             search plays a match against each.
     """
 
-    num_simulations: int = 64
+    num_simulations: Annotated[int, Within(1, MAX_NODES)] = 64
     opponents: tuple[str, ...] = ("random",)
 
     def __post_init__(self) -> None:
         """Checks the values."""
         super().__post_init__()
-        check_int("evaluation.num_simulations", self.num_simulations, 1, MAX_NODES)
         check_opponents(self.opponents)
 
 
 @dataclasses.dataclass(frozen=True)
-class TrainConfig:
+class TrainConfig(Settings):
     """Settings of a training run.
 
     Attributes:
@@ -251,16 +220,16 @@ class TrainConfig:
     """
 
     game: str = "connect_four"
-    minutes: float | None = None
-    iterations: int | None = None
+    minutes: Minutes = None
+    iterations: Iterations = None
     plan: str | None = None
-    seed: int = 0
-    num_lanes: int = 8
+    seed: Seed = 0
+    num_lanes: Annotated[int, Within(ge=1)] = 8
     exact_lanes: bool = False
     run_dir: str | None = None
     initial_player: str | None = None
     learn_from: tuple[str, ...] = ()
-    stored_fraction: float = 1.0
+    stored_fraction: Annotated[float, Within(gt=0, le=1)] = 1.0
     notes: str = ""
     network: NetworkConfig = dataclasses.field(default_factory=NetworkConfig)
     search: SearchConfig = dataclasses.field(default_factory=GumbelConfig)
@@ -281,14 +250,12 @@ class TrainConfig:
                 "exactly one of minutes and iterations must be given: "
                 f"minutes={self.minutes}, iterations={self.iterations}"
             )
-        check_length(self.minutes, self.iterations)
+        super().__post_init__()
         as_run_directory(self.run_dir or "")
         for source in (self.plan, self.initial_player, *self.learn_from):
             as_directory(source or "")
         if self.plan is not None and self.iterations is None:
             raise ValueError("iterations must be given with a plan: its last iteration")
-        check_seed("seed", self.seed)
-        check_int("num_lanes", self.num_lanes, 1)
         if not isinstance(self.search, SearchConfig):
             raise ValueError(
                 "search must be the settings of a search, such as GumbelConfig(): "
@@ -308,7 +275,6 @@ class TrainConfig:
 
     def _check_stored_fraction(self) -> None:
         fraction = self.stored_fraction
-        check_number("stored_fraction", fraction, above=0, at_most=1)
         if fraction == 1:
             return
         if not self.learn_from:

@@ -2,18 +2,19 @@
 
 import dataclasses
 import re
-from typing import Any, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 from azjax import games
-from azjax.checks import check_choice, check_int, check_number, check_seed
 from azjax.networks import QNetworkConfig
 from azjax.players.serialization import Q_LEARNING
 from azjax.remote import Directory, as_run_directory
+from azjax.settings import Fraction, Seed, Settings, Within
 from azjax.training.run_config import (
     BaseEvaluationConfig,
     CheckpointConfig,
+    Iterations,
+    Minutes,
     ReportConfig,
-    check_length,
     check_opponents,
 )
 
@@ -28,7 +29,7 @@ USUAL_DEPTH = 4
 
 
 @dataclasses.dataclass(frozen=True)
-class FitConfig:
+class FitConfig(Settings):
     """Settings of offline learning from a batch of moves.
 
     Attributes:
@@ -39,16 +40,12 @@ class FitConfig:
         low_loss: a sweep ends when the mean loss of a pass is below it.
     """
 
-    sweeps: int = 4
-    batch_size: int = 256
-    max_epochs: int = 4
-    low_loss: float = 1e-3
+    section: ClassVar[str] = "fit."
 
-    def __post_init__(self) -> None:
-        """Checks the values."""
-        for name in ("sweeps", "batch_size", "max_epochs"):
-            check_int(f"fit.{name}", getattr(self, name), 1)
-        check_number("fit.low_loss", self.low_loss, at_least=0)
+    sweeps: Annotated[int, Within(ge=1)] = 4
+    batch_size: Annotated[int, Within(ge=1)] = 256
+    max_epochs: Annotated[int, Within(ge=1)] = 4
+    low_loss: Annotated[float, Within(ge=0)] = 1e-3
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,8 +58,8 @@ class QEvaluationConfig(BaseEvaluationConfig):
             4.
     """
 
-    num_evaluations: int = 10
-    num_games: int = 200
+    num_evaluations: Annotated[int, Within(ge=1)] = 10
+    num_games: Annotated[int, Within(ge=2)] = 200
     opponents: tuple[str, ...] | None = None
 
     def __post_init__(self) -> None:
@@ -72,7 +69,7 @@ class QEvaluationConfig(BaseEvaluationConfig):
 
 
 @dataclasses.dataclass(frozen=True)
-class QConfig:
+class QConfig(Settings):
     """Settings of a run of Q-learning.
 
     Attributes:
@@ -101,19 +98,19 @@ class QConfig:
     """
 
     game: str
-    minutes: float | None = None
-    iterations: int | None = None
-    seed: int = 0
+    minutes: Minutes = None
+    iterations: Iterations = None
+    seed: Seed = 0
     run_dir: str | None = None
     network: QNetworkConfig = dataclasses.field(default_factory=QNetworkConfig)
     learning: Literal["offline", "online"] = "offline"
     opponent: str = SELF
-    games: int = 256
-    moves: int = 16
-    first_epsilon: float = 1.0
-    final_epsilon: float = 0.2
-    epsilon_fall: float = 0.5
-    learning_rate: float = 2e-3
+    games: Annotated[int, Within(ge=1)] = 256
+    moves: Annotated[int, Within(ge=1)] = 16
+    first_epsilon: Fraction = 1.0
+    final_epsilon: Fraction = 0.2
+    epsilon_fall: Fraction = 0.5
+    learning_rate: Annotated[float, Within(gt=0)] = 2e-3
     fit: FitConfig = FitConfig()
     evaluation: QEvaluationConfig = QEvaluationConfig()
     checkpoint: CheckpointConfig = dataclasses.field(default_factory=CheckpointConfig)
@@ -131,15 +128,8 @@ class QConfig:
             )
         if self.minutes is None and self.iterations is None:
             object.__setattr__(self, "minutes", DEFAULT_MINUTES)
-        check_length(self.minutes, self.iterations)
+        super().__post_init__()
         as_run_directory(self.run_dir or "")
-        check_seed("seed", self.seed)
-        check_choice("learning", self.learning, ("offline", "online"))
-        for name in ("games", "moves"):
-            check_int(name, getattr(self, name), 1)
-        for name in ("first_epsilon", "final_epsilon", "epsilon_fall"):
-            check_number(name, getattr(self, name), at_least=0, at_most=1)
-        check_number("learning_rate", self.learning_rate, above=0)
         if self.learning == "offline" and self.fit.batch_size > self.batch_moves:
             raise ValueError(
                 f"fit.batch_size must be at most games times moves, {self.batch_moves}"

@@ -1,18 +1,21 @@
 """Settings of a run that algorithms share: length, evaluation, checkpoints, games."""
 
 import dataclasses
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Literal, Protocol
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, Literal, Protocol
 
-from azjax.checks import check_choice, check_int, check_number
 from azjax.remote import Directory
+from azjax.settings import Settings, Within, flattened
+
+__all__ = ["flattened"]
 
 MAX_LENGTH = 10**9  # of a run, minutes or iterations
-SINKS = ("wandb", "mlflow")
+Minutes = Annotated[float | None, Within(gt=0, le=MAX_LENGTH)]
+Iterations = Annotated[int | None, Within(1, MAX_LENGTH)]
 
 
 @dataclasses.dataclass(frozen=True)
-class BaseEvaluationConfig:
+class BaseEvaluationConfig(Settings):
     """Evaluation settings that all algorithms share.
 
     Attributes:
@@ -22,15 +25,15 @@ class BaseEvaluationConfig:
         num_games: games against each opponent in each evaluation.
     """
 
-    num_evaluations: int = 20
-    num_positions: int = 1000
-    num_games: int = 128
+    section: ClassVar[str] = "evaluation."
+
+    num_evaluations: Annotated[int, Within(ge=1)] = 20
+    num_positions: Annotated[int, Within(ge=1)] = 1000
+    num_games: Annotated[int, Within(ge=2)] = 128
 
     def __post_init__(self) -> None:
         """Checks the values."""
-        check_int("evaluation.num_evaluations", self.num_evaluations, 1)
-        check_int("evaluation.num_positions", self.num_positions, 1)
-        check_int("evaluation.num_games", self.num_games, 2)
+        super().__post_init__()
         if self.num_games % 2:
             raise ValueError(f"evaluation.num_games must be even: {self.num_games}")
 
@@ -43,7 +46,7 @@ def check_opponents(opponents: Sequence[str]) -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class CheckpointConfig:
+class CheckpointConfig(Settings):
     """Checkpoint settings; a run also saves at its end.
 
     Attributes:
@@ -51,17 +54,14 @@ class CheckpointConfig:
         keep: number of the newest checkpoints to keep, besides the best.
     """
 
-    every_minutes: float = 2.0
-    keep: int = 2
+    section: ClassVar[str] = "checkpoint."
 
-    def __post_init__(self) -> None:
-        """Checks the values."""
-        check_number("checkpoint.every_minutes", self.every_minutes, at_least=0)
-        check_int("checkpoint.keep", self.keep, 1)
+    every_minutes: Annotated[float, Within(ge=0)] = 2.0
+    keep: Annotated[int, Within(ge=1)] = 2
 
 
 @dataclasses.dataclass(frozen=True)
-class DataConfig:
+class DataConfig(Settings):
     """Settings of the games that a run keeps in `games/`; they may change when the run
     continues.
 
@@ -70,16 +70,14 @@ class DataConfig:
         max_gigabytes: size of the files above which the oldest are deleted.
     """
 
-    keep_games: bool = True
-    max_gigabytes: float = 20.0
+    section: ClassVar[str] = "data."
 
-    def __post_init__(self) -> None:
-        """Checks the values."""
-        check_number("data.max_gigabytes", self.max_gigabytes, above=0)
+    keep_games: bool = True
+    max_gigabytes: Annotated[float, Within(gt=0)] = 20.0
 
 
 @dataclasses.dataclass(frozen=True)
-class ReportConfig:
+class ReportConfig(Settings):
     """Settings of the services that get the metrics of a run; they may change when the
     run continues.
 
@@ -87,32 +85,16 @@ class ReportConfig:
         sinks: services besides TensorBoard: `wandb` (Weights & Biases), `mlflow`.
     """
 
+    section: ClassVar[str] = "report."
+
     sinks: tuple[Literal["wandb", "mlflow"], ...] = ()
 
     def __post_init__(self) -> None:
         """Checks the values."""
+        super().__post_init__()
         for name in self.sinks:
-            check_choice("report.sinks", name, SINKS)
             if self.sinks.count(name) > 1:
                 raise ValueError(f"report.sinks has {name!r} twice")
-
-
-def check_length(minutes: object, iterations: object) -> None:
-    """Checks the length of a run; None is allowed."""
-    if minutes is not None:
-        check_number("minutes", minutes, above=0, at_most=MAX_LENGTH)
-    if iterations is not None:
-        check_int("iterations", iterations, 1, MAX_LENGTH)
-
-
-def flattened(values: Mapping[str, Any], prefix: str = "") -> Iterator[tuple[str, Any]]:
-    """Yields the names of nested settings, such as `learner.batch_size`, and their
-    values."""
-    for name, value in values.items():
-        if isinstance(value, dict):
-            yield from flattened(value, f"{prefix}{name}.")
-        else:
-            yield f"{prefix}{name}", value
 
 
 class RunConfig(Protocol):

@@ -7,10 +7,10 @@ from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
 from azjax.checks import quoted
-from azjax.config_registry import record_from_json
 from azjax.players.registry import reaches_outside
 from azjax.players.serialization import Q_LEARNING
 from azjax.remote import Directory, as_directory, store_errors
+from azjax.settings import from_json
 from azjax.training.config import TrainConfig
 from azjax.training.plan import plan_to_follow, read_plan
 from azjax.training.q_config import QConfig
@@ -97,7 +97,7 @@ def _load(config_class: type[C], kind: str | None, directory: Directory) -> C:
         unit, number = read_plan(directory).length
         values |= {"minutes": None, "iterations": None, unit: number}
     try:
-        return record_from_json(config_class, values | {"run_dir": str(directory)})
+        return from_json(config_class, values | {"run_dir": str(directory)})
     except ValueError as error:
         raise ValueError(f"invalid settings in {directory}: {error}") from None
 
@@ -192,7 +192,7 @@ def config_from_file(
         raise ValueError(f"the settings in {file} are of another algorithm")
     try:
         values = _settings(content) | {"run_dir": None}
-        config = record_from_json(TrainConfig, values)
+        config = from_json(TrainConfig, values)
     except ValueError as error:
         raise ValueError(f"invalid settings in {file}: {error}") from None
     defaults = {
