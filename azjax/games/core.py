@@ -13,8 +13,10 @@ import numpy as np
 
 from azjax.checks import quoted
 from azjax.games import rendering
-from azjax.games.game_record import JSON_LINES, RecordFormat
+from azjax.games.game_record import RecordFormat
 from azjax.games.symmetry import Symmetry, identity
+
+MAX_LISTED = 20  # legal actions in a message
 
 
 class State(Protocol):
@@ -71,7 +73,7 @@ class Game(abc.ABC, Generic[S]):
     name: ClassVar[str]
     pieces: ClassVar[str] = "XO"
     style: ClassVar[rendering.Style] = rendering.MARKS
-    record_format: ClassVar[RecordFormat] = JSON_LINES
+    record_format: ClassVar[RecordFormat]  # the default is set in `reading`
     actions_per_cell: ClassVar[int] = 0
     max_legal_actions: int = 0
     line_length: int = 0
@@ -93,20 +95,6 @@ class Game(abc.ABC, Generic[S]):
         """Returns the shortest text from which `make` builds an equal game, such as
         `hex:5` and `go:9,komi=6.5`."""
         parameters = inspect.signature(type(self)).parameters
-        first = next(iter(parameters), None)
-        options = [
-            f"{value}"
-            # The first parameter, a size, is written without its name.
-            if key == first and not isinstance(value, bool)
-            else f"{key}={value}"
-            for key, value in self._unusual_options(parameters).items()
-        ]
-        return f"{self.name}:{','.join(options)}" if options else self.name
-
-    def _unusual_options(
-        self, parameters: Mapping[str, inspect.Parameter]
-    ) -> Mapping[str, int | float | str | bool]:
-        """Returns the options that differ from their defaults."""
         unusual = {
             key: value
             for key, value in self.options.items()
@@ -118,7 +106,15 @@ class Game(abc.ABC, Generic[S]):
                 others = {name: unusual[name] for name in unusual if name != key}
                 if type(self)(**others).options[key] == unusual[key]:
                     unusual = others
-        return unusual
+        first = next(iter(parameters), None)
+        options = [
+            f"{value}"
+            # The first parameter, a size, is written without its name.
+            if key == first and not isinstance(value, bool)
+            else f"{key}={value}"
+            for key, value in unusual.items()
+        ]
+        return f"{self.name}:{','.join(options)}" if options else self.name
 
     @property
     def options(self) -> dict[str, int | float | str | bool]:
@@ -230,9 +226,10 @@ class Game(abc.ABC, Generic[S]):
         every = (self.action_to_text(state, a) for a in range(self.num_actions))
         known = any(name.lower() == wanted for name in every)
         what = "is not legal here" if known else f"is no action of {self!r}"
-        raise ValueError(
-            f"{quoted(text.strip())} {what}; legal: {_enumerate(list(texts))}"
-        )
+        some = list(texts)
+        if len(some) > MAX_LISTED:  # leaves out the middle
+            some = [*some[: MAX_LISTED - 2], "...", some[-1], f"({len(some)} in all)"]
+        raise ValueError(f"{quoted(text.strip())} {what}; legal: {' '.join(some)}")
 
     def action_cells(self, state: S, action: int) -> tuple[rendering.Cell, ...]:
         """Returns the (row, column) of the cells that a user clicks, in this order, to
@@ -274,7 +271,16 @@ class Game(abc.ABC, Generic[S]):
     def to_text(self, state: S, last_action: int | None = None) -> str:
         """Draws the position as text; the last move, if given, and the winning cells
         are marked."""
-        return rendering.game_to_text(self, state, last_action)
+        board = self._one_board(state)
+        last = () if last_action is None else self.last_cells(state, last_action)
+        return rendering.board_to_text(
+            board,
+            self.pieces,
+            marked=(*last, *self.winning_cells(state)),
+            column_labels=self.column_labels,
+            row_labels=self.row_labels,
+            indent=self.style.text_indent,
+        )
 
     def to_svg(
         self,
@@ -290,7 +296,34 @@ class Game(abc.ABC, Generic[S]):
             policies: `[A]` probabilities of the next move, by a name such as `network`
                 or `search`; they are drawn on the board.
         """
-        return rendering.game_to_svg(self, state, last_action, policies)
+        arrays = {name: np.asarray(policy) for name, policy in (policies or {}).items()}
+        for name, policy in arrays.items():
+            if policy.shape != (self.num_actions,):
+                raise ValueError(
+                    f"a policy of {self!r} has [{self.num_actions}] probabilities: "
+                    f"{name!r} has {list(policy.shape)}"
+                )
+        board = self._one_board(state)
+        last = () if last_action is None else self.last_cells(state, last_action)
+        return rendering.board_to_svg(
+            self.style,
+            board,
+            marked=last,
+            winning=self.winning_cells(state),
+            column_labels=self.column_labels,
+            row_labels=self.row_labels,
+            policies=self.policies_on_board(state, arrays) if arrays else {},
+        )
+
+    def _one_board(self, state: S) -> np.ndarray:
+        """Returns `[H, W]` int8, the board of one position."""
+        shape = list(np.shape(state.terminated))
+        if shape:
+            raise ValueError(
+                f"one position is drawn at a time, and these are {shape}; take one by "
+                "jax.tree.map(lambda leaf: leaf[0], states)"
+            )
+        return np.asarray(self.board(state))
 
     def policies_on_board(
         self, state: S, policies: Mapping[str, np.ndarray]
@@ -309,7 +342,17 @@ class Game(abc.ABC, Generic[S]):
             board; `[H, W]` probabilities of the cells, drawn in the empty ones; a list
             of `rendering.Arrow(start, end, probability)` from cell to cell.
         """
-        return rendering.policies_on_cells(self, state, policies)
+        height, width, _ = self.observation_shape
+        num_cells = height * width
+        placed = {}
+        for name, policy in policies.items():
+            others = [
+                f"{self.action_to_text(state, action)} {100 * policy[action]:.0f}%"
+                for action in range(num_cells, self.num_actions)
+            ]
+            label = f"{name} ({', '.join(others)})" if others else name
+            placed[label] = policy[:num_cells].reshape(height, width)
+        return placed
 
 
 @functools.partial(jax.jit, static_argnames="game")
@@ -321,13 +364,6 @@ def compiled_mask(game: Game[S], state: S) -> jax.Array:
 def original(game: Game[S]) -> Game[S]:
     """Returns the game that `azjax.games.host.compiled` compiled, or `game`."""
     return vars(game).get("_original", game)
-
-
-def _enumerate(texts: Sequence[str], most: int = 20) -> str:
-    """Joins the texts, leaving out the middle of a long list."""
-    if len(texts) <= most:
-        return " ".join(texts)
-    return f"{' '.join(texts[: most - 2])} ... {texts[-1]} ({len(texts)} in all)"
 
 
 def initial_states(game: Game[S], batch_size: int) -> S:

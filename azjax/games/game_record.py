@@ -1,22 +1,14 @@
-"""Records of games, and their formats in files."""
+"""Records of games, and what a file format of games is."""
 
-import json
 from collections.abc import Callable, Iterator, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
-from azjax.checks import check_int, check_number, quoted
-
-if TYPE_CHECKING:
-    from azjax.games.core import Game
+from azjax.checks import quoted
 
 RESULTS = {1: "1-0", 0: "1/2-1/2", -1: "0-1"}  # by the reward of player 0
 RANDOM_MOVES = "the moves so far were made at random"  # comment after an opening
 MAX_MOVES = 100_000  # of a game of a file
 RESIGNED = "resigned"  # the fault of a resigned game, which is no forfeit
-_MALFORMED = (
-    *(KeyError, TypeError, AttributeError, ValueError),
-    *(OverflowError, RecursionError),
-)
 
 
 class GameRecord(NamedTuple):
@@ -110,80 +102,10 @@ def score_text(lead: float) -> str:
     return f"{'B' if lead > 0 else 'W'}+{abs(lead):g}" if lead else "0"
 
 
-def to_json_lines(game: "Game", records: Sequence[GameRecord]) -> str:
-    """Returns one line of JSON per game.
-
-    Each has the `game`, the `players`, player 0 first, the `result` (`1-0`, `1/2-1/2`
-    or `0-1`), the `moves` in the notation of the game, the number of random
-    `opening_moves`, if the loser forfeited or resigned the reason, `forfeit`, and if
-    any are known the `values` after the moves, null for one that is not.
-    """
-    from azjax.games.host import first_state, next_state  # noqa: PLC0415, a cycle
-
-    lines = []
-    for record in records:
-        state, moves = first_state(game), []
-        for action in record.moves:
-            moves.append(game.action_to_text(state, action))
-            state = next_state(game, state, action)
-        line = {
-            "game": repr(game),
-            "players": record.names,
-            "result": "*" if record.result is None else RESULTS[record.result],
-            "moves": " ".join(moves),
-            "opening_moves": record.opening_moves,
-        }
-        if record.fault:
-            line["forfeit"] = record.fault
-        if record.values:
-            line["values"] = [
-                None if value is None else round(value, 4) for value in record.values
-            ]
-        lines.append(line)
-    return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
-
-
-def from_json_lines(text: str) -> Iterator[GameText | ValueError]:
-    """Yields the games of lines as `to_json_lines` writes them, or why a line is no
-    game."""
-    # Not `splitlines`: a name may have a line separator of Unicode.
-    for number, line in enumerate(text.split("\n"), 1):
-        if line.strip():
-            yield _from_json(line, f"line {number}")
-
-
-def _from_json(line: str, place: str) -> GameText | ValueError:
-    try:
-        found = json.loads(line)
-        game, (first, second) = found["game"], found["players"]
-        result, moves = str(found["result"]), found["moves"].split()
-        fault = str(found.get("forfeit", ""))
-        opening_moves = found.get("opening_moves", 0)
-        check_int("opening_moves", opening_moves, 0)
-        values = _values(found.get("values") or [], len(moves))
-    except _MALFORMED as error:
-        return ValueError(
-            f"{place}: not a game: a line has game, players, result and moves, and may "
-            f"have forfeit, opening_moves and values ({type(error).__name__}: {error})"
-        )
-    try:
-        number = result_of(result)
-    except ValueError as error:
-        return ValueError(f"{place}: {error}")
-    names = (str(first), str(second))
-    return GameText(
-        place, str(game), names, moves, number, fault, opening_moves, values
-    )
-
-
-def _values(found: Any, num_moves: int) -> tuple[float | None, ...]:
-    """Checks the values of a game."""
-    if not isinstance(found, list) or len(found) not in (0, num_moves):
-        raise TypeError("values must be a list, with a value for each move")
-    for value in found:
-        if value is not None:
-            check_number("values", value, at_least=-1, at_most=1)
-    return tuple(found)
+def escaped(text: str, mark: str) -> str:
+    """Returns a text in one line, with a backslash before each `mark` and backslash, as
+    PGN and SGF write it."""
+    return " ".join(text.split()).replace("\\", "\\\\").replace(mark, f"\\{mark}")
 
 
 def result_of(text: str) -> int | None:
@@ -198,6 +120,3 @@ def result_of(text: str) -> int | None:
     if text not in results:
         raise ValueError(f"result must be {' or '.join(results)}: {quoted(text)}")
     return results[text]
-
-
-JSON_LINES = RecordFormat("jsonl", r"\{", to_json_lines, from_json_lines)

@@ -140,11 +140,6 @@ class Hex(Game[State]):
         second = _shortest_chain(board.T == 1)
         return first or tuple((row, column) for column, row in second)
 
-    def to_text(self, state: State, last_action: int | None = None) -> str:
-        """Draws the position as text, each row further to the right; the last move, if
-        it is given, and the cells that won are marked."""
-        return rendering.game_to_text(self, state, last_action, indent=1)
-
     def _connects(
         self, stone: bitboard.Board, mine: bitboard.Board, is_second: jax.Array
     ) -> jax.Array:

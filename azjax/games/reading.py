@@ -1,18 +1,22 @@
-"""Reads games from files in any of the formats that azjax knows."""
+"""Reads games from files in any of the formats that azjax knows, and writes lines of
+JSON."""
 
 import codecs
+import json
 import os
 import re
-from collections.abc import Callable, Iterator, Set
+from collections.abc import Callable, Iterator, Sequence, Set
 from pathlib import Path
 
+from azjax.checks import check_int, check_number
 from azjax.games import saved_game
 from azjax.games.core import Game
 from azjax.games.game_record import (
-    JSON_LINES,
+    RESULTS,
     GameRecord,
     GameText,
     RecordFormat,
+    result_of,
 )
 from azjax.games.host import (
     compiled,
@@ -28,6 +32,92 @@ _LONGEST_MOVE = 40  # characters; more are no move of any game
 _PASS = "pass"  # as in `Game.action_to_text`
 _NUMBER = re.compile(r"(\d{1,4})\.+")  # of a move
 _WORD = re.compile(r"\d{1,4}\.+|\S+")  # a number or a move
+# Errors of lines of JSON that are no games.
+_MALFORMED = (
+    *(KeyError, TypeError, AttributeError, ValueError),
+    *(OverflowError, RecursionError),
+)
+
+
+def to_json_lines(game: Game, records: Sequence[GameRecord]) -> str:
+    """Returns one line of JSON per game.
+
+    Each has the `game`, the `players`, player 0 first, the `result` (`1-0`, `1/2-1/2`
+    or `0-1`), the `moves` in the notation of the game, the number of random
+    `opening_moves`, if the loser forfeited or resigned the reason, `forfeit`, and if
+    any are known the `values` after the moves, null for one that is not.
+    """
+    lines = []
+    for record in records:
+        state, moves = first_state(game), []
+        for action in record.moves:
+            moves.append(game.action_to_text(state, action))
+            state = next_state(game, state, action)
+        line = {
+            "game": repr(game),
+            "players": record.names,
+            "result": "*" if record.result is None else RESULTS[record.result],
+            "moves": " ".join(moves),
+            "opening_moves": record.opening_moves,
+        }
+        if record.fault:
+            line["forfeit"] = record.fault
+        if record.values:
+            line["values"] = [
+                None if value is None else round(value, 4) for value in record.values
+            ]
+        lines.append(line)
+    return "".join(json.dumps(line, ensure_ascii=False) + "\n" for line in lines)
+
+
+def from_json_lines(text: str) -> Iterator[GameText | ValueError]:
+    """Yields the games of lines as `to_json_lines` writes them, or why a line is no
+    game."""
+    # Not `splitlines`: a name may have a line separator of Unicode.
+    for number, line in enumerate(text.split("\n"), 1):
+        if not line.strip():
+            continue
+        try:
+            found = json.loads(line)
+            game, (first, second) = str(found["game"]), found["players"]
+            stated, moves = str(found["result"]), found["moves"].split()
+            fault = str(found.get("forfeit", ""))
+            opening_moves = found.get("opening_moves", 0)
+            check_int("opening_moves", opening_moves, 0)
+            values = found.get("values") or []
+            if not isinstance(values, list) or len(values) not in (0, len(moves)):
+                raise TypeError("values must be a list, with a value for each move")
+            for value in values:
+                if value is not None:
+                    check_number("values", value, at_least=-1, at_most=1)
+        except _MALFORMED as error:
+            yield ValueError(
+                f"line {number}: not a game: a line has game, players, result and "
+                "moves, and may have forfeit, opening_moves and values "
+                f"({type(error).__name__}: {error})"
+            )
+            continue
+        try:
+            result = result_of(stated)
+        except ValueError as error:
+            yield ValueError(f"line {number}: {error}")
+            continue
+        names = (str(first), str(second))
+        yield GameText(
+            f"line {number}",
+            game,
+            names,
+            moves,
+            result,
+            fault,
+            opening_moves,
+            tuple(values),
+        )
+
+
+JSON_LINES = RecordFormat("jsonl", r"\{", to_json_lines, from_json_lines)
+# Set here because the format is made of functions of this module, which needs `Game`.
+Game.record_format = JSON_LINES
 
 
 def read_games(

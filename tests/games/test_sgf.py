@@ -6,7 +6,7 @@ import pytest
 from compiled_games import compiled, random_game
 
 from azjax.games import GameRecord, read_games
-from azjax.games.game_record import to_json_lines
+from azjax.games.reading import to_json_lines
 
 GO = compiled("go:5")
 NAMES = ("gtp:gnugo --level 1", 'a "player" [x\\y]')

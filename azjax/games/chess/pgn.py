@@ -3,7 +3,7 @@
 import re
 import textwrap
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -12,6 +12,7 @@ from azjax.checks import quoted
 from azjax.games.chess import notation
 from azjax.games.chess.moves import generate
 from azjax.games.chess.scores import centipawns, expected_result
+from azjax.games.core import Game
 from azjax.games.game_record import (
     MAX_MOVES,
     RANDOM_MOVES,
@@ -20,12 +21,10 @@ from azjax.games.game_record import (
     GameText,
     RecordFormat,
     ends_opening,
+    escaped,
     result_of,
 )
 from azjax.games.host import first_states
-
-if TYPE_CHECKING:
-    from azjax.games.chess.game import Chess
 
 _NO_BREAK_SPACE = "\xa0"  # a space at which no line ends
 # Values of the tag Variant. The last is accepted with the first position of chess.
@@ -83,19 +82,19 @@ class _View(NamedTuple):
     in_check: `[N]` bool; whether the player to move is.
     """
 
-    board: np.ndarray
-    legal: np.ndarray
-    in_check: np.ndarray
+    board: jax.Array
+    legal: jax.Array
+    in_check: jax.Array
 
 
-def to_pgn(game: "Chess", records: Sequence[GameRecord]) -> str:
+def to_pgn(game: Game, records: Sequence[GameRecord]) -> str:
     """Returns games of chess as PGN (Edwards 1994, "Standard: Portable Game Notation
     Specification and Implementation Guide")."""
     texts: list[list[str]] = [[] for _ in records]
     longest = max((len(record.moves) for record in records), default=0)
     size = 1 << len(records).bit_length()  # few sizes, so that few are compiled
     states = first_states(game, size)
-    view = _View(*map(np.asarray, _look(game, states)))
+    view = jax.device_get(_look(game, states))
     for number in range(longest):
         actions = np.zeros(size, np.int32)
         has_move = np.array([number < len(record.moves) for record in records])
@@ -103,7 +102,7 @@ def to_pgn(game: "Chess", records: Sequence[GameRecord]) -> str:
             record.moves[number] for record in records if number < len(record.moves)
         ]
         states = _step(game, states, actions)
-        after = _View(*map(np.asarray, _look(game, states)))
+        after = jax.device_get(_look(game, states))
         for index in np.flatnonzero(has_move):
             short = _short_text(
                 view.board[index], view.legal[index], int(actions[index]), number % 2
@@ -115,6 +114,7 @@ def to_pgn(game: "Chess", records: Sequence[GameRecord]) -> str:
 
 
 def _game_text(record: GameRecord, moves: Sequence[str]) -> str:
+    """Returns a game with its moves in Standard Algebraic Notation."""
     result = "*" if record.result is None else RESULTS[record.result]
     tags = {
         "Event": "azjax arena",
@@ -125,19 +125,6 @@ def _game_text(record: GameRecord, moves: Sequence[str]) -> str:
         "Black": record.names[1],
         "Result": result,
     }
-    words = _movetext(record, moves)
-    if record.fault:
-        tags["Termination"] = "rules infraction" if record.is_forfeit else "normal"
-        words.append(f"{{{' '.join(record.fault.split()).replace('}', ')')}}}")
-    head = "".join(f'[{name} "{_escaped(text)}"]\n' for name, text in tags.items())
-    body = textwrap.fill(
-        " ".join([*words, result]), 79, break_long_words=False, break_on_hyphens=False
-    )
-    return f"{head}\n{body.replace(_NO_BREAK_SPACE, ' ')}\n"
-
-
-def _movetext(record: GameRecord, moves: Sequence[str]) -> list[str]:
-    """Returns moves, move numbers and comments."""
     words, has_comment = [], False
     for number, move in enumerate(moves):
         if number % 2 == 0 or has_comment:
@@ -153,11 +140,15 @@ def _movetext(record: GameRecord, moves: Sequence[str]) -> list[str]:
         if has_comment:
             text = f"{{{' '.join(comments)}}}"
             words.append(text.replace(" ", _NO_BREAK_SPACE))
-    return words
-
-
-def _escaped(text: str) -> str:
-    return " ".join(text.split()).replace("\\", "\\\\").replace('"', '\\"')
+    if record.fault:
+        tags["Termination"] = "rules infraction" if record.is_forfeit else "normal"
+        words.append(f"{{{' '.join(record.fault.split()).replace('}', ')')}}}")
+    written = {name: escaped(text, '"') for name, text in tags.items()}
+    head = "".join(f'[{name} "{text}"]\n' for name, text in written.items())
+    body = textwrap.fill(
+        " ".join([*words, result]), 79, break_long_words=False, break_on_hyphens=False
+    )
+    return f"{head}\n{body.replace(_NO_BREAK_SPACE, ' ')}\n"
 
 
 def _short_text(board: np.ndarray, legal: np.ndarray, action: int, player: int) -> str:
@@ -201,8 +192,8 @@ def _short_text(board: np.ndarray, legal: np.ndarray, action: int, player: int) 
 
 
 @jax.jit(static_argnames="game")
-def _look(game: "Chess", states):
-    return (
+def _look(game: Game, states) -> _View:
+    return _View(
         jax.vmap(game.board)(states),
         jax.vmap(game.legal_action_mask)(states),
         jax.vmap(lambda state: generate(state.position).in_check)(states),
@@ -210,7 +201,7 @@ def _look(game: "Chess", states):
 
 
 @jax.jit(static_argnames="game")
-def _step(game: "Chess", states, actions):
+def _step(game: Game, states, actions):
     return jax.vmap(game.step)(states, actions)
 
 

@@ -11,11 +11,11 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.checks import check_bool, check_int, is_number, quoted
-from azjax.games import bitboard, rendering
+from azjax.games import bitboard, host, rendering
 from azjax.games.core import Game, select, zero_sum
 from azjax.games.game_record import RecordFormat, score_text
 from azjax.games.go.chains import BoardHashes, Chains
-from azjax.games.go.sgf import SGF, compiled_score
+from azjax.games.go.sgf import SGF
 from azjax.games.registry import register
 from azjax.games.symmetry import Symmetry, board_symmetries
 
@@ -267,7 +267,7 @@ class Go(Game[State]):
         """Returns the winner and the margin, such as `B+12.5`; empty for a draw."""
         if not state.terminated or state.forfeited:
             return ""
-        black, white = np.asarray(compiled_score(self, state)).tolist()
+        black, white = np.asarray(host.score(self, state)).tolist()
         return score_text(black - white) if black != white else ""
 
     def board(self, state: State) -> jax.Array:

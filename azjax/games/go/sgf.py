@@ -4,11 +4,11 @@ import codecs
 import contextlib
 import re
 from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
 
-import jax
 import numpy as np
 
+from azjax.games import host
+from azjax.games.core import Game
 from azjax.games.game_record import (
     MAX_MOVES,
     RANDOM_MOVES,
@@ -17,12 +17,9 @@ from azjax.games.game_record import (
     GameText,
     RecordFormat,
     ends_opening,
+    escaped,
     score_text,
 )
-from azjax.games.host import first_state, next_state
-
-if TYPE_CHECKING:
-    from azjax.games.go.game import Go, State
 
 _LETTERS = "abcdefghijklmnopqrs"
 _COLUMNS = "abcdefghjklmnopqrst"  # of the game's notation, without i
@@ -57,18 +54,18 @@ _FAULTS = {
 Node = dict[str, list[str]]  # the values of properties, as they are written
 
 
-def to_sgf(game: "Go", records: Sequence[GameRecord]) -> str:
+def to_sgf(game: Game, records: Sequence[GameRecord]) -> str:
     """Returns games of Go as an SGF collection (FF[4], red-bean.com/sgf)."""
     return "".join(_tree(game, record) for record in records)
 
 
-def _tree(game: "Go", record: GameRecord) -> str:
-    result = "?"
+def _tree(game: Game, record: GameRecord) -> str:
+    result, size = "?", game.observation_shape[0]
     if record.result is not None and not record.fault:
-        state = first_state(game)
+        state = host.first_state(game)
         for action in record.moves:
-            state = next_state(game, state, action)
-        black, white = np.asarray(compiled_score(game, state)).tolist()
+            state = host.next_state(game, state, action)
+        black, white = np.asarray(host.score(game, state)).tolist()
         result = score_text(record.result * abs(black - white))
     if record.fault and record.result:
         winner = "B" if record.result > 0 else "W"
@@ -78,8 +75,8 @@ def _tree(game: "Go", record: GameRecord) -> str:
         "GM": "1",
         "CA": "UTF-8",
         "AP": "azjax",
-        "SZ": str(game.size),
-        "KM": f"{game.komi:g}",
+        "SZ": str(size),
+        "KM": f"{game.options['komi']:g}",
         "RU": "Tromp-Taylor",
         "PB": record.names[0],
         "PW": record.names[1],
@@ -87,33 +84,18 @@ def _tree(game: "Go", record: GameRecord) -> str:
     }
     if record.fault:
         properties["GC"] = record.fault
-    root = "".join(f"{name}[{_escaped(text)}]" for name, text in properties.items())
-    nodes = [
-        f";{'BW'[number % 2]}[{_point(game, action)}]"
-        for number, action in enumerate(record.moves)
-    ]
+    root = "".join(f"{name}[{escaped(text, ']')}]" for name, text in properties.items())
+    nodes = []
+    for number, action in enumerate(record.moves):
+        row, column = divmod(
+            action, size
+        )  # a pass, an empty text, comes after the rows
+        point = _LETTERS[column] + _LETTERS[row] if row < size else ""
+        nodes.append(f";{'BW'[number % 2]}[{point}]")
     if record.opening_moves:
         nodes[record.opening_moves - 1] += f"C[{RANDOM_MOVES}]"
     lines = ["".join(nodes[start : start + 10]) for start in range(0, len(nodes), 10)]
     return "\n".join([f"(;{root}", *lines]) + ")\n"
-
-
-def _point(game: "Go", action: int) -> str:
-    """Returns column and row from the top left; an empty text for a pass."""
-    if action == game.size**2:
-        return ""
-    row, column = divmod(action, game.size)
-    return _LETTERS[column] + _LETTERS[row]
-
-
-def _escaped(text: str) -> str:
-    return " ".join(text.split()).replace("\\", "\\\\").replace("]", "\\]")
-
-
-@jax.jit(static_argnames="game")
-def compiled_score(game: "Go", state: "State") -> jax.Array:
-    """Returns `game.score(state)`, compiled once for each game."""
-    return game.score(state)
 
 
 def read_sgf(text: str) -> Iterator[GameText | ValueError]:

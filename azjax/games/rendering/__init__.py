@@ -4,14 +4,18 @@ A board is an `[H, W]` int array, the top row first: -1 where a cell is empty, e
 number of the piece that lies there.
 """
 
-from azjax.games.rendering.elements import Cell
-from azjax.games.rendering.game import (
+from azjax.games.rendering.boards import (
+    CELL_SIZE,
+    MARGIN,
+    Arrow,
+    BoardParts,
+    Policies,
+    board_parts,
+    board_to_svg,
     board_to_text,
-    game_to_svg,
-    game_to_text,
     policies_of_moves,
-    policies_on_cells,
 )
+from azjax.games.rendering.elements import Cell
 from azjax.games.rendering.styles import (
     CHESSMEN,
     DISCS,
@@ -21,15 +25,6 @@ from azjax.games.rendering.styles import (
     OTHELLO,
     STONES,
     Style,
-)
-from azjax.games.rendering.svg import (
-    CELL_SIZE,
-    MARGIN,
-    Arrow,
-    BoardParts,
-    Policies,
-    board_parts,
-    board_to_svg,
 )
 
 __all__ = [
@@ -50,8 +45,5 @@ __all__ = [
     "board_parts",
     "board_to_svg",
     "board_to_text",
-    "game_to_svg",
-    "game_to_text",
     "policies_of_moves",
-    "policies_on_cells",
 ]

@@ -46,6 +46,8 @@ class Style:
     row_label: `row -> (x, y)`, the middle of a row's name.
     is_two_sided: whether player 1 sees the board from the opposite side.
     front: `(height, width) -> elements` of the board in front of the pieces.
+    text_indent: characters by which a row of a board drawn as text is shifted to the
+        right of the one above.
     """
 
     ground: Callable[[int, int], Sequence[str]]
@@ -59,6 +61,7 @@ class Style:
     row_label: Callable[[int], tuple[float, float]] = _beside
     is_two_sided: bool = False
     front: Callable[[int, int], Sequence[str]] = lambda height, width: ()
+    text_indent: int = 0
 
 
 def _grid(height: int, width: int, color: str = elements.PALE_INK) -> list[str]:
@@ -294,6 +297,7 @@ HEXAGONS = Style(
     size=_extent,
     column_label=_above,
     row_label=_left_of,
+    text_indent=1,
 )
 
 

@@ -1,9 +1,9 @@
-"""Boards as SVG: complete documents on a ground of their own, hence the same on light
-and on dark pages."""
+"""Boards as text, and as SVG: complete documents on a ground of their own, hence the
+same on light and on dark pages."""
 
 import html
 import itertools
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -57,6 +57,40 @@ class BoardParts(NamedTuple):
 Policies = Mapping[str, np.ndarray | Sequence[Arrow]]
 """Probabilities of moves, by the policy's name: `[W]`, drawn as bars above the columns;
 `[H, W]`, as bars in empty cells; or arrows, of which the most probable are drawn."""
+
+
+def board_to_text(
+    board: np.ndarray,
+    pieces: str,
+    *,
+    marked: Collection[Cell],
+    column_labels: Sequence[str],
+    row_labels: Sequence[str],
+    indent: int = 0,
+) -> str:
+    """Draws a board: a letter for each piece, `.` where empty, brackets where marked.
+
+    Args:
+        board: `[H, W]` int.
+        pieces: the letters, by the number of the piece.
+        marked: the cells of the last move.
+        column_labels: W labels, written above the board.
+        row_labels: H labels from the top row down, written to its left; none at all
+            leave them out.
+        indent: characters by which each row is shifted to the right of the one above.
+    """
+    margin = max((len(label) for label in row_labels), default=0)
+    lines = [" " * margin + "".join(f"{label:^3}" for label in column_labels)]
+    for row, cells in enumerate(board):
+        label = row_labels[row] if row_labels else ""
+        letters = ((pieces + ".")[piece] for piece in cells)
+        symbols = (
+            f"[{letter}]" if (row, column) in marked else f" {letter} "
+            for column, letter in enumerate(letters)
+        )
+        shift = " " * (indent * row)
+        lines.append(shift + f"{label:>{margin}}" + "".join(symbols))
+    return "\n".join(line.rstrip() for line in lines)
 
 
 def board_to_svg(
@@ -154,6 +188,31 @@ def board_parts(style: Style, height: int, width: int) -> BoardParts:
         row_labels=tuple(map(style.row_label, rows)),
         is_two_sided=style.is_two_sided,
     )
+
+
+def policies_of_moves(
+    policies: Mapping[str, np.ndarray],
+    legal: np.ndarray,
+    ends: Callable[[int], tuple[Cell, Cell]],
+) -> Policies:
+    """Returns an arrow for each legal move from cell to cell, by name; moves with the
+    same ends, such as promotions, share one.
+
+    Args:
+        policies: by name, `[A]` probabilities.
+        legal: `[A]` bool.
+        ends: returns the first and the last cell of an action.
+    """
+    placed = {}
+    for name, policy in policies.items():
+        arrows: dict[tuple[Cell, Cell], float] = {}
+        for action in np.flatnonzero(legal & (np.asarray(policy) > 0)).tolist():
+            cells = ends(action)
+            arrows[cells] = arrows.get(cells, 0.0) + float(policy[action])
+        placed[name] = [
+            Arrow(*cells, probability) for cells, probability in arrows.items()
+        ]
+    return placed
 
 
 def _box(
