@@ -30,8 +30,13 @@ import tyro
 from azjax import players
 from azjax.games.go.game import NO_KO, Go, State
 from azjax.games.host import first_state, legal_actions, next_state
-from azjax.players.gtp import GtpProcess, RefusedError
-from azjax.players.gtp_notation import COLORS, read_vertex, to_vertex
+from azjax.players.gtp import (
+    COLORS,
+    GtpProcess,
+    RefusedError,
+    read_vertex,
+    to_vertex,
+)
 
 SECONDS = 300.0
 MOST_MOVES = 2000

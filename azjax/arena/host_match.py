@@ -18,8 +18,7 @@ from azjax.arena.results import MatchInterrupted, MatchResult
 from azjax.games import Game
 from azjax.games.game_record import RESIGNED, is_forfeit
 from azjax.games.host import first_state, next_state, rewards
-from azjax.players.engine_player import EnginePlayer
-from azjax.players.engine_process import STOPPED
+from azjax.players.engine import STOPPED, EnginePlayer
 from azjax.players.session import (
     AnyPlayer,
     ExternalPlayer,

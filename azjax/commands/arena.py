@@ -38,7 +38,7 @@ from azjax.commands.progress import WorkProgress
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.games import Game
 from azjax.players import AnyPlayer, load
-from azjax.players.engine_player import MOVE_SECONDS, EnginePlayer
+from azjax.players.engine import MOVE_SECONDS, EnginePlayer
 from azjax.players.player_spec import split_name, unused_name
 
 TOURNAMENT_GAMES = 100

@@ -57,7 +57,7 @@ from azjax.players import (
     ResignError,
     start_session,
 )
-from azjax.players.gtp_notation import PASS, RESIGN, read_vertex, to_vertex
+from azjax.players.gtp import PASS, RESIGN, read_vertex, to_vertex
 
 COLORS = {"b": 0, "black": 0, "w": 1, "white": 1}
 MAX_DIGITS = 7

@@ -37,7 +37,7 @@ from azjax.play.incremental_search import Batch, IncrementalSearch, SlicePlan
 from azjax.play.root_moves import RestrictedGame, restricted
 from azjax.play.text_output import rank_moves
 from azjax.players import AlphaZeroPlayer, MCTSPlayer, MoveDecision, Player
-from azjax.players.uci_notation import UciOption, read_move, setoption
+from azjax.players.uci import UciOption, read_move, setoption
 from azjax.search import GumbelConfig
 
 FEN_FIELDS = 6

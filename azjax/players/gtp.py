@@ -1,23 +1,51 @@
-"""A program that speaks GTP, the Go Text Protocol, as a player."""
+"""A program that speaks GTP, the Go Text Protocol, as a player.
+
+In every game `b` is player 0, who moves first, and `w` is player 1. Moves are in the
+game's notation; points of a board such as `d4` are written in capitals.
+"""
 
 import contextlib
 import re
 from collections.abc import Sequence
 
 from azjax.games import Game, State
-from azjax.games.host import first_state, next_state, rewards
-from azjax.players.engine_player import (
+from azjax.games.host import legal_actions, next_state, rewards
+from azjax.players.engine import (
+    MAX_ANSWER,
+    MAX_NAME,
     MOVE_SECONDS,
     START_SECONDS,
     EnginePlayer,
+    EngineProcess,
     EngineSession,
+    shown,
 )
-from azjax.players.engine_process import MAX_ANSWER, MAX_NAME, EngineProcess, shown
-from azjax.players.gtp_notation import COLORS, PASS, RESIGN, read_vertex, to_vertex
 from azjax.players.session import MoveDecision, ResignError
 
+COLORS = ("b", "w")
+PASS = "pass"
+RESIGN = "resign"
 REQUIRED_COMMANDS = {"clear_board", "genmove", "play"}
 CLEANUP = "kgs-genmove_cleanup"  # `genmove` without a pass before dead stones are gone
+
+
+def to_vertex(game: Game, state: State, action: int) -> str:
+    """Returns an action of the player to move in GTP notation."""
+    text = game.action_to_text(state, action)
+    return text.upper() if re.fullmatch("[a-z][0-9]+", text) else text
+
+
+def read_vertex(game: Game, state: State, text: str) -> int:
+    """Parses a move in GTP notation or in the game's own notation.
+
+    Raises:
+        ValueError: the text is not a legal move in this position.
+    """
+    wanted = text.lower()
+    for action in legal_actions(game, state):
+        if game.action_to_text(state, action).lower() == wanted:
+            return action
+    return game.text_to_action(state, text)
 
 
 class RefusedError(Exception):
@@ -27,6 +55,7 @@ class RefusedError(Exception):
 class GtpProcess(EngineProcess):
     """A running GTP engine that answers one command at a time."""
 
+    commands: frozenset[str] = frozenset()  # its commands, once it is known
     _num_commands = 0
 
     def ask(self, command: str, seconds: float) -> str:
@@ -62,7 +91,7 @@ class GtpProcess(EngineProcess):
         return text
 
 
-class GtpPlayer(EnginePlayer["_Engine"]):
+class GtpPlayer(EnginePlayer[GtpProcess]):
     """Asks a GTP engine for moves.
 
     Size and komi of a game are sent to the engine, and the seed if it has the command
@@ -80,46 +109,30 @@ class GtpPlayer(EnginePlayer["_Engine"]):
         start_seconds: float = START_SECONDS,
     ):
         """Checks that the program exists; see `EnginePlayer`."""
-        super().__init__(f"gtp:{command}", command, move_seconds, start_seconds)
+        super().__init__("gtp", command, move_seconds, start_seconds)
 
-    def _start(self) -> "_Engine":
-        return _Engine(self.arguments, self.move_seconds, self.start_seconds)
-
-    def _make_session(
-        self, engine: "_Engine", game: Game, idle: "list[_Engine]"
-    ) -> "_GtpSession":
-        return _GtpSession(engine, game, idle)
-
-
-class _Engine:
-    """A running engine and its commands."""
-
-    def __init__(
-        self, arguments: Sequence[str], move_seconds: float, start_seconds: float
-    ):
-        self.process = GtpProcess(arguments)
-        self.move_seconds = move_seconds
+    def _start(self) -> GtpProcess:
+        engine = GtpProcess(self.arguments)
         try:
-            version = self.process.ask("protocol_version", start_seconds)
-            name = shown(self.ask("name"))[:MAX_NAME]
-            self.process.name = name or self.process.name
-            self.commands = set(self.ask("list_commands").split())
+            version = engine.ask("protocol_version", self.start_seconds)
+            name = shown(engine.ask("name", self.move_seconds))[:MAX_NAME]
+            engine.name = name or engine.name
+            commands = engine.ask("list_commands", self.move_seconds)
         except RefusedError as error:
-            self.process.fail(f"does not speak GTP: {error}")
-        missing = ", ".join(sorted(REQUIRED_COMMANDS - self.commands))
-        if version != "2" or missing:
-            reason = f"its version is {shown(version)!r}"
-            if missing:
-                reason = f"it lacks {missing}"
-            self.process.fail(f"does not speak GTP 2: {reason}")
+            engine.fail(f"does not speak GTP: {error}")
+        engine.commands = frozenset(commands.split())
+        missing = ", ".join(sorted(REQUIRED_COMMANDS - engine.commands))
+        if missing:
+            engine.fail(f"does not speak GTP 2: it lacks {missing}")
+        if version != "2":
+            engine.fail(f"does not speak GTP 2: its version is {shown(version)!r}")
+        return engine
 
-    def ask(self, command: str) -> str:
-        return self.process.ask(command, self.move_seconds)
-
-    def begin(self, game: Game, seed: int) -> None:
-        """Sets up the initial position of a game."""
+    def _begin(
+        self, engine: GtpProcess, game: Game, seed: int, idle: list[GtpProcess]
+    ) -> "_GtpSession":
         settings = []
-        if "set_random_seed" in self.commands:
+        if "set_random_seed" in engine.commands:
             settings.append(f"set_random_seed {seed % 2**31}")
         if "size" in game.options:
             settings.append(f"boardsize {game.options['size']}")
@@ -127,22 +140,23 @@ class _Engine:
             settings.append(f"komi {game.options['komi']:g}")
         for command in (*settings, "clear_board"):
             try:
-                self.ask(command)
+                engine.ask(command, self.move_seconds)
             except RefusedError as error:
                 raise ValueError(
-                    f"{self.process.name} cannot play {game}: it answers {command!r} "
-                    f"with {str(error)!r}"
+                    f"{engine.name} cannot play {game}: it answers {command!r} with "
+                    f"{str(error)!r}"
                 ) from error
+        return _GtpSession(engine, game, idle, self.move_seconds)
 
 
-class _GtpSession(EngineSession[_Engine]):
-    """An engine in one game, with the moves that were sent to it."""
+class _GtpSession(EngineSession[GtpProcess]):
+    """An engine in one game."""
 
-    def __init__(self, engine: _Engine, game: Game, idle: list[_Engine]):
-        super().__init__(engine, idle)
-        self._game = game
-        self._moves: list[int] = []
-        self._states = [first_state(game)]
+    def __init__(
+        self, engine: GtpProcess, game: Game, idle: list[GtpProcess], seconds: float
+    ):
+        super().__init__(engine, game, idle)
+        self._seconds = seconds
 
     def choose(self, state: State, moves: Sequence[int]) -> MoveDecision:
         """Chooses a move."""
@@ -165,7 +179,7 @@ class _GtpSession(EngineSession[_Engine]):
         try:
             return read_vertex(self._game, self._states[-1], answer)
         except ValueError:
-            self._engine.process.fail(
+            self._engine.fail(
                 f"answers {command!r} with {shown(answer)!r}, which is not a legal move"
             )
 
@@ -177,21 +191,17 @@ class _GtpSession(EngineSession[_Engine]):
         command = f"{CLEANUP} {color}"
         with self._asking():
             try:
-                self._engine.ask("undo")
+                self._engine.ask("undo", self._seconds)
             except RefusedError:
                 return action
             with contextlib.suppress(RefusedError):
-                return self._read(command, self._engine.ask(command))
+                return self._read(command, self._engine.ask(command, self._seconds))
         self._ask(f"play {color} {PASS}")
         return action
 
     def _follow(self, moves: Sequence[int]) -> None:
         """Sends the engine the moves that were made and undone."""
-        known = 0
-        while known < min(len(moves), len(self._moves)) and (
-            moves[known] == self._moves[known]
-        ):
-            known += 1
+        known = self._num_known(moves)
         while len(self._moves) > known:
             self._take_back()
         for action in moves[len(self._moves) :]:
@@ -203,7 +213,7 @@ class _GtpSession(EngineSession[_Engine]):
     def _take_back(self) -> None:
         if "undo" in self._engine.commands:
             with contextlib.suppress(RefusedError):
-                self._engine.ask("undo")
+                self._engine.ask("undo", self._seconds)
                 self._moves.pop()
                 self._states.pop()
                 return
@@ -219,6 +229,6 @@ class _GtpSession(EngineSession[_Engine]):
         """Sends a command that every engine must support."""
         with self._asking():
             try:
-                return self._engine.ask(command)
+                return self._engine.ask(command, self._seconds)
             except RefusedError as error:
-                self._engine.process.fail(f"refuses {command!r}: {error}")
+                self._engine.fail(f"refuses {command!r}: {error}")

@@ -1,27 +1,32 @@
-"""A program that speaks UCI, the Universal Chess Interface, as a player of chess."""
+"""A program that speaks UCI, the Universal Chess Interface, as a player of chess.
+
+`Chess.action_to_text` writes moves as UCI does: `e2e4`, `e1g1` for castling, `e7e8q`.
+Scores are for the player to move; see `azjax.games.chess.scores`.
+"""
 
 import re
 from collections.abc import Iterator, Mapping, Sequence
+from typing import NamedTuple
+
+import numpy as np
 
 from azjax.checks import check_int, did_you_mean, quoted
 from azjax.games import Game, State
 from azjax.games.chess import Chess
-from azjax.games.host import first_state, next_state
-from azjax.players.engine_player import (
+from azjax.games.chess.scores import expected_result
+from azjax.games.core import compiled_mask
+from azjax.games.host import next_state
+from azjax.players.engine import (
+    MAX_ANSWER,
+    MAX_NAME,
     MOVE_SECONDS,
     START_SECONDS,
     EnginePlayer,
+    EngineProcess,
     EngineSession,
+    shown,
 )
-from azjax.players.engine_process import MAX_ANSWER, MAX_NAME, EngineProcess, shown
 from azjax.players.session import MoveDecision, PlayerSession
-from azjax.players.uci_notation import (
-    UciOption,
-    parse_option,
-    read_move,
-    score_value,
-    setoption,
-)
 
 HELLO_SECONDS = 30.0  # for the answer to `uci`, which engines give before they load
 DEFAULT_NODES = 10_000
@@ -29,10 +34,30 @@ SHOWN_OPTIONS = 2_000  # characters of their names in a message
 # The limits of a search and their highest values; `movetime` is in milliseconds.
 MAX_LIMITS = {"nodes": 9_999_999, "depth": 999, "movetime": 9_999_999}
 
+_SCORE = re.compile(r"info .*\bscore (?P<unit>cp|mate) (?P<number>[+-]?\d{1,9})\b.*")
+# Of another variation than the best one; a bound, which may be far from the score.
+_OTHER_LINE = re.compile(r".*\b(multipv (?!1\b)|upperbound\b|lowerbound\b)")
+_OPTION = re.compile(r"option name (?P<name>.+?) type (?P<type>\w+)(?P<rest>.*)")
+_LIMIT = re.compile(r"\b(min|max) (-?\d+)")
+_MAX_DIGITS = 18
+
 OptionValue = str | int | bool
 
 
-class UciPlayer(EnginePlayer["_Engine"]):
+class UciProcess(EngineProcess):
+    """A running UCI engine."""
+
+    def answer(self, command: str, last: str, seconds: float) -> Iterator[str]:
+        """Sends a command, and yields the lines of the answer until one begins with the
+        word `last`."""
+        self.send(command, seconds)
+        for line in self.lines(shown(command), seconds):
+            yield line.strip()
+            if line.split()[:1] == [last]:
+                return
+
+
+class UciPlayer(EnginePlayer[UciProcess]):
     """Asks a UCI engine for moves.
 
     A search ends at the first of the limits that are given, by default after
@@ -65,7 +90,7 @@ class UciPlayer(EnginePlayer["_Engine"]):
             move_seconds: time limit for the answer, in addition to `movetime`.
             start_seconds: time limit for starting.
         """
-        super().__init__(f"uci:{command}", command, move_seconds, start_seconds)
+        super().__init__("uci", command, move_seconds, start_seconds)
         limits = {"nodes": nodes, "depth": depth, "movetime": movetime}
         self.limits = {key: n for key, n in limits.items() if n is not None}
         for name, number in self.limits.items():
@@ -90,12 +115,48 @@ class UciPlayer(EnginePlayer["_Engine"]):
         check_is_chess(game)
         return super().start_session(game, seed)
 
-    def _start(self) -> "_Engine":
-        return _Engine(self.arguments, self.options, self.start_seconds)
+    def _start(self) -> UciProcess:
+        engine, seconds = UciProcess(self.arguments), self.start_seconds
+        declared: dict[str, UciOption] = {}  # by the name in lower case
+        length = 0
+        for line in engine.answer("uci", "uciok", min(seconds, HELLO_SECONDS)):
+            length += len(line)
+            if length > MAX_ANSWER:
+                engine.fail(f"answers 'uci' with more than {MAX_ANSWER} letters")
+            if line.startswith("id name "):
+                engine.name = shown(line.removeprefix("id name "))[:MAX_NAME]
+            elif option := parse_option(line):
+                declared[option.name.lower()] = option
+        values = {key.lower(): value for key, value in self.options.items()}
+        if "threads" in declared:
+            values = {"threads": "1"} | values
+        for key in self.options:
+            if key.lower() not in declared:
+                engine.kill()
+                names = [option.name for option in declared.values()]
+                shown_names = ", ".join(names)[:SHOWN_OPTIONS] or "none"
+                close = did_you_mean(key, (*MAX_LIMITS, *names))
+                raise ValueError(
+                    f"{engine.name} has no option {quoted(key)}; its options are "
+                    f"{shown_names}; the limits of a search are "
+                    f"{', '.join(MAX_LIMITS)}{close}"
+                )
+        try:
+            commands = [setoption(declared[key], text) for key, text in values.items()]
+        except ValueError as error:
+            engine.kill()
+            raise ValueError(f"{engine.name}: {shown(str(error))}") from None
+        for command in commands:
+            engine.send(command, seconds)
+        return engine
 
-    def _make_session(
-        self, engine: "_Engine", game: Game, idle: "list[_Engine]"
+    def _begin(
+        self, engine: UciProcess, game: Game, seed: int, idle: list[UciProcess]
     ) -> "_UciSession":
+        del seed
+        engine.send("ucinewgame", self.start_seconds)
+        for _ in engine.answer("isready", "readyok", self.start_seconds):
+            pass
         seconds = self.move_seconds + self.limits.get("movetime", 0) / 1000
         command = " ".join(["go", *(f"{k} {n}" for k, n in self.limits.items())])
         return _UciSession(engine, check_is_chess(game), idle, command, seconds)
@@ -108,115 +169,141 @@ def check_is_chess(game: Game) -> Chess:
     return game
 
 
-class _Engine:
-    """A running engine with its options set."""
-
-    def __init__(
-        self, arguments: Sequence[str], options: Mapping[str, str], seconds: float
-    ):
-        self.process = EngineProcess(arguments)
-        self._seconds = seconds
-        declared: dict[str, UciOption] = {}  # by the name in lower case
-        length = 0
-        for line in self.answer("uci", "uciok", min(seconds, HELLO_SECONDS)):
-            length += len(line)
-            if length > MAX_ANSWER:
-                self.process.fail(f"answers 'uci' with more than {MAX_ANSWER} letters")
-            if line.startswith("id name "):
-                self.process.name = shown(line.removeprefix("id name "))[:MAX_NAME]
-            elif option := parse_option(line):
-                declared[option.name.lower()] = option
-        try:
-            commands = self._setoptions(declared, options)
-        except ValueError:
-            self.process.kill()
-            raise
-        for command in commands:
-            self.process.send(command, seconds)
-
-    def answer(self, command: str, last: str, seconds: float) -> Iterator[str]:
-        """Sends a command, and yields the lines of the answer until one begins with the
-        word `last`."""
-        self.process.send(command, seconds)
-        for line in self.process.lines(shown(command), seconds):
-            yield line.strip()
-            if line.split()[:1] == [last]:
-                return
-
-    def begin(self, game: Game, seed: int) -> None:
-        """Tells the engine that a game begins, and waits until it is ready."""
-        del game, seed
-        self.process.send("ucinewgame", self._seconds)
-        for _ in self.answer("isready", "readyok", self._seconds):
-            pass
-
-    def _setoptions(
-        self, declared: Mapping[str, UciOption], options: Mapping[str, str]
-    ) -> list[str]:
-        """Returns the commands that set the options."""
-        name = self.process.name
-        values = {key.lower(): value for key, value in options.items()}
-        if "threads" in declared:
-            values = {"threads": "1"} | values
-        for key in options:
-            if key.lower() not in declared:
-                names = [option.name for option in declared.values()]
-                shown_names = ", ".join(names)[:SHOWN_OPTIONS] or "none"
-                close = did_you_mean(key, (*MAX_LIMITS, *names))
-                raise ValueError(
-                    f"{name} has no option {quoted(key)}; its options are "
-                    f"{shown_names}; the limits of a search are "
-                    f"{', '.join(MAX_LIMITS)}{close}"
-                )
-        try:
-            return [setoption(declared[key], value) for key, value in values.items()]
-        except ValueError as error:
-            raise ValueError(f"{name}: {shown(str(error))}") from None
-
-
-class _UciSession(EngineSession[_Engine]):
+class _UciSession(EngineSession[UciProcess]):
     """An engine in one game."""
 
     def __init__(
-        self, engine: _Engine, game: Chess, idle: list[_Engine], go: str, seconds: float
+        self,
+        engine: UciProcess,
+        game: Chess,
+        idle: list[UciProcess],
+        go: str,
+        seconds: float,
     ):
-        super().__init__(engine, idle)
-        self._game, self._go, self._seconds = game, go, seconds
-        self._moves: list[int] = []
+        super().__init__(engine, game, idle)
+        self._go, self._seconds = go, seconds
         self._texts: list[str] = []
-        self._states = [first_state(game)]
 
     def choose(self, state: State, moves: Sequence[int]) -> MoveDecision:
-        """Chooses a move; see `EngineSession.choose`. The value is that of the engine's
+        """Chooses a move; see `PlayerSession.choose`. The value is that of the engine's
         last score."""
-        process = self._engine.process
-        self._follow(moves)
-        moves_part = ["moves", *self._texts] if self._texts else []
-        position = " ".join(["position startpos", *moves_part])
-        answer, value = "", None
-        with self._asking():
-            process.send(position, self._seconds)
-            for line in self._engine.answer(self._go, "bestmove", self._seconds):
-                answer, value = line, score_value(line, value)
-        text = " ".join(answer.split()[1:2])
-        try:
-            return MoveDecision(read_move(self._game, state, text), value=value)
-        except ValueError:
-            process.fail(
-                f"answers {self._go!r} with {shown(answer)!r}, which is not a legal "
-                "move"
-            )
-
-    def _follow(self, moves: Sequence[int]) -> None:
-        """Writes the moves as text; keeps those that were written before."""
-        known = 0
-        for old, new in zip(self._moves, moves, strict=False):
-            if old != new:
-                break
-            known += 1
+        engine = self._engine
+        # The moves as text; those that were written before are kept.
+        known = self._num_known(moves)
         del self._moves[known:], self._texts[known:], self._states[known + 1 :]
         for action in map(int, moves[known:]):
             before = self._states[-1]
             self._texts.append(self._game.action_to_text(before, action))
             self._moves.append(action)
             self._states.append(next_state(self._game, before, action))
+        moves_part = ["moves", *self._texts] if self._texts else []
+        position = " ".join(["position startpos", *moves_part])
+        answer, value = "", None
+        with self._asking():
+            engine.send(position, self._seconds)
+            for line in engine.answer(self._go, "bestmove", self._seconds):
+                answer, value = line, score_value(line, value)
+        text = " ".join(answer.split()[1:2])
+        try:
+            return MoveDecision(read_move(self._game, state, text), value=value)
+        except ValueError:
+            engine.fail(
+                f"answers {self._go!r} with {shown(answer)!r}, which is not a legal "
+                "move"
+            )
+
+
+def score_value(line: str, previous: float | None) -> float | None:
+    """Returns the expected result in [-1, 1] of an `info` line with a score.
+
+    Args:
+        line: a line of an engine.
+        previous: returned for a line without score, with a bound in place of one, or
+            of another variation than the best one.
+    """
+    found = _SCORE.fullmatch(line)
+    if found is None or _OTHER_LINE.match(line):
+        return previous
+    number = int(found["number"])
+    if found["unit"] == "mate":
+        return 1.0 if number > 0 else -1.0
+    return expected_result(number)
+
+
+def read_move(game: Game, state: State, text: str) -> int:
+    """Parses a move.
+
+    A position that is drawn by the rules of `game` still has moves: a front end or a
+    referee may continue such a game.
+
+    Raises:
+        ValueError: the text is not a legal move in this position.
+    """
+    for action in np.flatnonzero(compiled_mask(game, state)).tolist():
+        if game.action_to_text(state, action) == text:
+            return action
+    raise ValueError(f"{text!r} is not a legal move")
+
+
+class UciOption(NamedTuple):
+    """An option.
+
+    name: its name.
+    type: `check`, `spin` (an int), `combo` (a choice), `button` or `string`.
+    low, high: limits of a spin, None if not declared.
+    choices: values of a combo.
+    """
+
+    name: str
+    type: str
+    low: int | None = None
+    high: int | None = None
+    choices: tuple[str, ...] = ()
+
+
+def parse_option(line: str) -> UciOption | None:
+    """Parses `option name ... type ...`; returns None if the line is something else."""
+    found = _OPTION.fullmatch(line.strip())
+    if found is None:
+        return None
+    limits = {
+        key: int(digits)
+        for key, digits in _LIMIT.findall(found["rest"])
+        if len(digits) <= _MAX_DIGITS
+    }
+    choices = tuple(part.strip() for part in found["rest"].split(" var ")[1:])
+    return UciOption(
+        found["name"], found["type"], limits.get("min"), limits.get("max"), choices
+    )
+
+
+def setoption(option: UciOption, value: str) -> str:
+    """Returns the command that sets an option; a button takes an empty value.
+
+    Raises:
+        ValueError: the value is not allowed; the message is `NAME must be ...`.
+    """
+    match option.type:
+        case "check":
+            allowed, is_allowed = "true or false", value in ("true", "false")
+        case "spin":
+            low, high = option.low, option.high
+            allowed = "an int"
+            if low is not None and high is not None:
+                allowed = f"an int from {low} to {high}"
+            is_int = re.fullmatch(r"-?\d{1,18}", value, re.ASCII) is not None
+            is_allowed = is_int and (
+                (low is None or low <= int(value))
+                and (high is None or int(value) <= high)
+            )
+        case "combo":
+            allowed = " or ".join(option.choices)
+            is_allowed = value in option.choices
+        case "button":
+            allowed, is_allowed = "empty", not value
+        case _:
+            allowed, is_allowed = "a text", True
+    if not is_allowed:
+        raise ValueError(f"{option.name} must be {allowed}: {quoted(value)}")
+    command = f"setoption name {option.name}"
+    return command if option.type == "button" else f"{command} value {value}"

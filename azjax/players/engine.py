@@ -1,20 +1,27 @@
-"""The process of an engine, a program that answers lines of text with lines of text."""
+"""Engines: programs that answer lines of text with lines of text, as players."""
 
+import abc
 import contextlib
 import contextvars
 import os
 import selectors
+import shlex
+import shutil
 import signal
 import subprocess
 import threading
 import time
 import weakref
 from collections.abc import Iterator, Sequence
-from typing import IO, NoReturn, cast
+from typing import IO, Generic, NoReturn, TypeVar, cast
 
-from azjax.checks import printable
-from azjax.players.session import ForfeitError
+from azjax.checks import printable, quoted
+from azjax.games import Game
+from azjax.games.host import first_state
+from azjax.players.session import ForfeitError, PlayerSession
 
+MOVE_SECONDS = 60.0
+START_SECONDS = 120.0  # engines may load large networks
 CHUNK = 1 << 16  # bytes
 MAX_LINE = 1 << 20  # bytes
 MAX_ANSWER = 1 << 20  # characters of an answer that is kept
@@ -212,3 +219,129 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     for stream in (process.stdin, process.stdout, process.stderr):
         if stream is not None:
             stream.close()
+
+
+E = TypeVar("E", bound=EngineProcess)
+
+
+class EnginePlayer(abc.ABC, Generic[E]):
+    """Asks an engine for moves. Each concurrent game has its own process, which later
+    games reuse.
+
+    arguments: the program and its arguments.
+    num_threads: threads that a process computes with, as far as it is known.
+    move_seconds: time limit for a move.
+    start_seconds: time limit for starting.
+    """
+
+    num_threads: int = 1
+
+    def __init__(
+        self, protocol: str, command: str, move_seconds: float, start_seconds: float
+    ):
+        """Checks that the program exists; it is started with the first session.
+
+        Args:
+            protocol: the kind of player, for messages.
+            command: the program and its arguments, quoted as in a shell.
+            move_seconds: time limit for a move.
+            start_seconds: time limit for starting.
+        """
+        if not EngineProcess.is_possible:
+            raise ValueError(
+                f"{protocol}:{command} needs process groups, which Windows does not "
+                "have; run azjax in WSL"
+            )
+        try:
+            self.arguments = shlex.split(command)
+        except ValueError as error:
+            raise ValueError(
+                f"the command {quoted(command)} cannot be parsed: {error}"
+            ) from error
+        if not self.arguments or shutil.which(self.arguments[0]) is None:
+            raise ValueError(f"there is no program {quoted(command)}")
+        self.move_seconds, self.start_seconds = move_seconds, start_seconds
+        self._idle: list[E] = []
+
+    def start_session(self, game: Game, seed: int) -> PlayerSession:
+        """Starts a session for a new game.
+
+        Args:
+            game: the game.
+            seed: seed of the engine's random choices, if it takes one.
+        """
+        engine = self._take_idle() or self._start()
+        try:
+            return self._begin(engine, game, seed, self._idle)
+        except BaseException:
+            engine.kill()
+            raise
+
+    def close(self) -> None:
+        """Ends the engines that are not in a game."""
+        while engine := self._take_idle():
+            engine.quit()
+
+    @abc.abstractmethod
+    def _start(self) -> E:
+        """Starts another process."""
+
+    @abc.abstractmethod
+    def _begin(self, engine: E, game: Game, seed: int, idle: list[E]) -> PlayerSession:
+        """Begins a game.
+
+        Args:
+            engine: a process that is not in a game; killed if this fails.
+            game: the game.
+            seed: seed of the engine's random choices.
+            idle: receives the engine after the game.
+
+        Raises:
+            ForfeitError: the engine failed.
+            ValueError: the engine does not support this game.
+        """
+
+    def _take_idle(self) -> E | None:
+        while self._idle:
+            with contextlib.suppress(IndexError):  # taken by another thread
+                engine = self._idle.pop()
+                if engine.is_running:
+                    return engine
+        return None
+
+
+class EngineSession(Generic[E]):
+    """An engine in one game, with the moves and the positions that it was told."""
+
+    def __init__(self, engine: E, game: Game, idle: list[E]):
+        self._engine, self._game, self._idle = engine, game, idle
+        self._moves: list[int] = []
+        self._states = [first_state(game)]
+        self._is_asked = False
+
+    def _num_known(self, moves: Sequence[int]) -> int:
+        """Returns how many of the moves, from the first on, the engine was told."""
+        pairs = zip(self._moves, moves, strict=False)
+        others = (number for number, (old, new) in enumerate(pairs) if old != new)
+        return next(others, min(len(self._moves), len(moves)))
+
+    def close(self) -> None:
+        """Makes the engine available to other games, or kills it if it is still
+        computing."""
+        if self._is_asked:
+            self._engine.kill()
+        elif self._engine.is_running:
+            self._idle.append(self._engine)
+
+    @contextlib.contextmanager
+    def _asking(self) -> Iterator[None]:
+        """A context in which the engine computes; it is killed if the answer is not
+        awaited."""
+        self._is_asked = True
+        try:
+            yield
+        except KeyboardInterrupt:
+            self._engine.kill()
+            raise
+        finally:
+            self._is_asked = False

@@ -13,7 +13,7 @@ import pytest
 from players.engines import command, exists, position, started, wait_until
 
 from azjax import games, players
-from azjax.players import ForfeitError, ResignError, engine_process
+from azjax.players import ForfeitError, ResignError, engine
 
 PROTOCOLS = ["gtp", "uci"]
 GAMES = {"gtp": games.make("tic_tac_toe"), "uci": games.make("chess")}
@@ -32,7 +32,7 @@ def start(player, protocol):
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_programs_are_refused_without_process_groups(protocol, monkeypatch):
-    monkeypatch.setattr(engine_process.EngineProcess, "is_possible", False)
+    monkeypatch.setattr(engine.EngineProcess, "is_possible", False)
     message = f"{protocol}:true needs process groups, which Windows"
     with pytest.raises(ValueError, match=message):
         players.load(f"{protocol}:true", GAMES[protocol])
@@ -204,14 +204,14 @@ def test_child_processes_end_with_the_engine(protocol, make_player, log):
     ],
 )
 def test_an_engine_that_does_not_read_forfeits(code, message):
-    process = engine_process.EngineProcess([sys.executable, "-c", code])
+    process = engine.EngineProcess([sys.executable, "-c", code])
     with pytest.raises(ForfeitError, match=message):
         process.send("x" * 200_000, 0.5 if "within" in message else 60)
 
 
 def test_an_engine_may_write_before_it_reads():
     code = "print('y' * 500_000); print(len(input()))"
-    process = engine_process.EngineProcess([sys.executable, "-c", code])
+    process = engine.EngineProcess([sys.executable, "-c", code])
     process.send("x" * 200_000, 60)
     answers = process.lines("x", 60)
     assert [len(next(answers)), next(answers)] == [500_000, "200000"]
@@ -229,26 +229,14 @@ def test_deleting_a_session_ends_its_engine(make_player, log):
 
 @needs_proc
 def test_no_engine_outlives_the_program():
-    # The module without its package, since importing JAX takes much longer.
     script = (
-        "import importlib.util, os, sys, types\n"
-        "for name in ('azjax', 'azjax.players', 'azjax.players.session'):\n"
-        "    sys.modules[name] = types.ModuleType(name)\n"
-        "sys.modules['azjax'].__path__ = [os.path.dirname(sys.argv[1]) + '/..']\n"
-        "sys.modules['azjax.players.session'].ForfeitError = Exception\n"
-        "spec = importlib.util.spec_from_file_location('module', sys.argv[1])\n"
-        "module = importlib.util.module_from_spec(spec)\n"
-        "spec.loader.exec_module(module)\n"
-        "process = module.EngineProcess(sys.argv[2:])\n"
+        "import os, sys\n"
+        "from azjax.players.engine import EngineProcess\n"
+        "process = EngineProcess(sys.argv[1:])\n"
         "print(open(f'/proc/self/task/{os.getpid()}/children').read())\n"
     )
-    engine = shlex.split(command("gtp", "parent"))
-    done = subprocess.run(
-        [sys.executable, "-c", script, engine_process.__file__, *engine],
-        capture_output=True,
-        text=True,
-        check=True,
-    )
+    arguments = [sys.executable, "-c", script, *shlex.split(command("gtp", "parent"))]
+    done = subprocess.run(arguments, capture_output=True, text=True, check=True)
     wait_until(lambda: not exists(int(done.stdout)))
 
 
