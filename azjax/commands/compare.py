@@ -32,8 +32,13 @@ from azjax.players import (
     AnyPlayer,
 )
 from azjax.remote import replace_file
-from azjax.training.comparison import SavedRun, read_runs, sections, to_json
-from azjax.training.comparison_plot import draw_comparison
+from azjax.training.comparison import (
+    SavedRun,
+    draw_comparison,
+    read_runs,
+    sections,
+    to_json,
+)
 
 MAX_NAME = 16  # of a run at the top of a column; longer ones are numbered (characters)
 MAX_WIDTH = 28  # of a column whose texts can be folded between words (characters)

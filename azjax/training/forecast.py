@@ -1,18 +1,26 @@
 """Whether a run fits into a device, and its estimated speed there, without executing
-it."""
+it: the compiled phases of an iteration, their memory and what they execute."""
 
 import dataclasses
+import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
 
 from azjax import games as game_register
+from azjax.arena import GRADED_AT_ONCE
 from azjax.devices import (
     Chip,
+    Counts,
+    Instruction,
     Product,
+    Program,
     chip_of,
+    compile_program,
+    counts,
     estimates,
     products,
     products_of,
@@ -20,24 +28,195 @@ from azjax.devices import (
     tracing_for,
 )
 from azjax.games import Game
+from azjax.games.core import initial_states
 from azjax.networks import Network, Parts, Variables, predict
-from azjax.training.alphazero import make_algorithm
+from azjax.players import AlphaZeroPlayer
+from azjax.players.batches import Division
+from azjax.search import tree_bytes
+from azjax.training.alphazero import Algorithm, TrainState, make_algorithm
 from azjax.training.config import TrainConfig
-from azjax.training.lanes import abstract_state
+from azjax.training.lanes import abstract_array, abstract_state
 from azjax.training.memory import (
     advice,
     available_bytes,
     check_fits,
     required_memory,
 )
-from azjax.training.phases import (
-    CompiledPhase,
-    Phase,
-    chip_bytes,
-    compile_phase,
-    phases,
-)
 from azjax.training.territory import training_network
+
+
+class Phase(NamedTuple):
+    """A jitted function of an iteration with abstract arguments.
+
+    name: shown to users.
+    function: returned by `jax.jit`.
+    arguments: `jax.ShapeDtypeStruct`s with shardings.
+    of_state: the arguments that belong to the `TrainState`.
+    runs: calls per iteration; 0 for an evaluation.
+    """
+
+    name: str
+    function: Callable[..., Any]
+    arguments: tuple[Any, ...]
+    of_state: Any
+    runs: int
+
+
+class CompiledPhase(NamedTuple):
+    """The compiler's report on a phase; bytes are per chip.
+
+    name: of the phase.
+    runs: calls per iteration.
+    seconds: time of tracing and compiling.
+    arguments: bytes, the state included.
+    of_state: bytes of the arguments that belong to the state.
+    outputs: bytes of results that do not alias an argument.
+    temporaries: bytes.
+    code: bytes.
+    collectives: number of collective operations by name.
+    counts: of one call in each stage of the run, with its simulations; other loops of
+        data-dependent length count once.
+    """
+
+    name: str
+    runs: int
+    seconds: float
+    arguments: int
+    of_state: int
+    outputs: int
+    temporaries: int
+    code: int
+    collectives: dict[str, int]
+    counts: tuple[Counts, ...]
+
+    @property
+    def beside_state(self) -> int:
+        """Bytes needed besides the training state, without code."""
+        return max(0, self.arguments - self.of_state) + self.outputs + self.temporaries
+
+
+def phases(
+    config: TrainConfig,
+    game: Game,
+    network: Network,
+    algorithm: Algorithm,
+    *,
+    state: TrainState,
+) -> Iterator[Phase]:
+    """Yields the phases of an iteration, and the search of an evaluation.
+
+    Args:
+        config: the run's settings, without `exact_lanes`.
+        game: the game.
+        network: its structure.
+        algorithm: the functions of the run.
+        state: returned by `abstract_state`.
+    """
+    lanes, learner, averaged = algorithm.lanes, state.learner, state.learner.averaged
+    updates = config.updates_per_iteration
+
+    def laned(tree: Any) -> Any:
+        return jax.tree.map(lambda leaf: abstract_array(leaf, lanes.by_lane), tree)
+
+    number = abstract_array(jnp.int32(0), lanes.replicated)
+    share = abstract_array(jnp.float32(0), lanes.replicated)
+    keys, _ = laned(jax.eval_shape(algorithm.make_keys, state.rng_key, number))
+    played = (averaged, number, state.games, keys)
+    simulations = config.self_play.longest_search
+    yield Phase(
+        f"self-play, {simulations} simulations",
+        algorithm.self_play,
+        played,
+        (averaged, state.games),
+        1,
+    )
+    trajectory = laned(jax.eval_shape(algorithm.self_play, *played)[1])
+    chunks = [trajectory]
+    if config.played_slots and config.stored_slots:
+        # The moves of stored games fill the other slots: leaves `[L, T, S, ...]`.
+        stored = config.stored_slots // config.num_lanes
+
+        def with_stored_slots(leaf: Any) -> jax.ShapeDtypeStruct:
+            shape = (*leaf.shape[:2], stored, *leaf.shape[3:])
+            return jax.ShapeDtypeStruct(shape, leaf.dtype, sharding=leaf.sharding)
+
+        chunks.append(jax.tree.map(with_stored_slots, trajectory))
+    inserted = (number, state.replay, *chunks)
+    yield Phase("insertion", algorithm.insert, inserted, state.replay, 1)
+    indexed = (number, number, state.replay)
+    yield Phase("index", algorithm.make_index, indexed, state.replay, 1)
+    index = laned(jax.eval_shape(algorithm.make_index, *indexed)[1])
+    drawn = (learner, state.sampler, (state.replay, index), keys)
+    of_state = (learner.variables, state.sampler, state.replay)
+    yield Phase("gradient", algorithm.gradient, drawn, of_state, updates)
+    gradients = laned(jax.eval_shape(algorithm.gradient, *drawn)[0])
+    yield Phase(
+        "update", algorithm.update, (learner, share, gradients), learner, updates
+    )
+    size = Division(lanes.number).padded(GRADED_AT_ONCE)
+    positions = laned(jax.eval_shape(lambda: initial_states(game, size)))
+    simulations = config.evaluation.num_simulations
+    player = AlphaZeroPlayer(game, config.search, simulations, network, averaged)
+    yield Phase(
+        f"evaluation, {simulations} simulations",
+        lanes.jit_network(AlphaZeroPlayer.choose, num_replicated=1),
+        (player, keys, positions),
+        averaged,
+        0,
+    )
+
+
+def compile_phase(
+    phase: Phase, mesh: jax.sharding.Mesh, simulations: Sequence[int]
+) -> CompiledPhase:
+    """Compiles a phase for the devices of a mesh and reads the compiler's report.
+
+    Args:
+        phase: to compile.
+        mesh: the devices.
+        simulations: of a search whose length is an argument, in each stage of the run.
+    """
+    started = time.monotonic()
+    compiled, program = compile_program(mesh, phase.function, *phase.arguments)
+    seconds = time.monotonic() - started
+    memory: Any = compiled.memory_analysis()
+    searches = list(_searches(program, program.entry))
+    return CompiledPhase(
+        name=phase.name,
+        runs=phase.runs,
+        seconds=seconds,
+        arguments=memory.argument_size_in_bytes,
+        of_state=chip_bytes(phase.of_state),
+        outputs=memory.output_size_in_bytes - memory.alias_size_in_bytes,
+        temporaries=memory.temp_size_in_bytes,
+        code=memory.generated_code_size_in_bytes,
+        collectives=program.collectives(),
+        counts=tuple(
+            counts(program, {loop.name: number for loop in searches})
+            for number in simulations
+        ),
+    )
+
+
+def chip_bytes(tree: Any) -> int:
+    """Returns the bytes per chip of abstract arrays with shardings."""
+    return sum(
+        tree_bytes(
+            jax.ShapeDtypeStruct(leaf.sharding.shard_shape(leaf.shape), leaf.dtype)
+        )
+        for leaf in jax.tree.leaves(tree)
+    )
+
+
+def _searches(program: Program, computation: str) -> Iterator[Instruction]:
+    """Yields the innermost loops that run the network, `azjax.networks.predict`."""
+    for loop in program.loops(computation):
+        inner = list(_searches(program, loop.body))
+        yield from inner
+        functions = (one.functions for one in program.kernels(loop.body))
+        names = (name for found in functions for name in found)
+        if not inner and any("predict" in name.split(".") for name in names):
+            yield loop
 
 
 class Work(NamedTuple):

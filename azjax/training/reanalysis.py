@@ -41,8 +41,8 @@ from azjax.players.batches import batch_layout
 from azjax.players.serialization import named_leaves
 from azjax.remote import replace_file
 from azjax.training.config import ReplayConfig
-from azjax.training.lock import LOCK_FILE, locked
-from azjax.training.stored_moves import check_moves, make_check, moves_of
+from azjax.training.run_directory import LOCK_FILE, locked
+from azjax.training.stored_games import check_moves, make_check, moves_of
 from azjax.training.stored_policy import (
     StoredPolicy,
     listed_entries,

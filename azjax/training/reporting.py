@@ -29,8 +29,8 @@ from azjax.training.metrics import (
 )
 from azjax.training.plots import PLAYERS, plot_learning
 from azjax.training.run_config import RunConfig
+from azjax.training.run_directory import WorkingDirectory
 from azjax.training.sinks import SINKS_DIRECTORY, Sink, open_sinks
-from azjax.training.working_directory import WorkingDirectory
 
 EVENTS = "TensorBoard events"
 PLAIN_INTERVAL = 15.0  # between two lines without a terminal (seconds)

@@ -41,9 +41,9 @@ from azjax.training.run_directory import (
     check_still_there,
     disk_errors,
     run_id,
+    working_directory,
 )
 from azjax.training.signals import StopSignals
-from azjax.training.working_directory import working_directory
 
 PLAYER = "player"
 _FEWEST = 20  # iterations; a run of minutes with fewer gives a warning at its end

@@ -1,13 +1,19 @@
-"""The run directory: creation, comparison with the configuration, atomic writes."""
+"""The run directory: creation, lock, comparison with the configuration, and the local
+copy of a remote one."""
 
 import contextlib
 import json
 import os
 import re
 import secrets
+import shutil
+import stat
+import sys
+import tempfile
+import time
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, TextIO, TypeGuard
 
 from azjax import games
 from azjax.players.schema import VERSION, migrate
@@ -27,14 +33,21 @@ from azjax.training.distributed import (
     is_first_process,
     raise_on_all_processes,
 )
-from azjax.training.lock import LOCK_FILE, locked
-from azjax.training.metrics import METRICS_FILE, read_metrics
+from azjax.training.metrics import MAX_METRICS_BYTES, METRICS_FILE, read_metrics
 from azjax.training.optimizer_identity import DEFAULT, comparable
 from azjax.training.run_config import RunConfig
+from azjax.training.sinks import MAX_STATE_BYTES, STATE_FILES
+
+try:
+    import fcntl
+except ImportError:  # Windows: no lock
+    fcntl = None
 
 CONFIG_FILE = "config.json"
 CHECKPOINTS = "checkpoints"
+LOCK_FILE = ".lock"
 UNFINISHED = ".orbax-checkpoint-tmp"  # in the names of checkpoints being written
+_RETRY_SECONDS = 0.2  # longer than `is_at_work` holds the lock
 _PARTIAL_FILE = f".{CONFIG_FILE}"
 _SET_BY_LENGTH = ("self_play.", "replay.", "evaluation.")  # by presets
 _ARRAYS = "d"  # directories of Orbax with the arrays of a checkpoint
@@ -440,3 +453,169 @@ def _differences(
         elif old != new:
             differences.append(f"{prefix}{key} was {old}, is {new}")
     return differences
+
+
+def locked(
+    directory: Directory, *, work: str = "training", option: str = "--run-dir"
+) -> contextlib.AbstractContextManager[object]:
+    """Locks a directory until the end of the returned context, or of the process. A
+    remote directory is not locked.
+
+    Args:
+        directory: which exists.
+        work: of the process, for the message if another process has the lock.
+        option: that gives the directory, for the same message.
+
+    Raises:
+        ValueError: another process has locked it.
+        OSError: it cannot be written.
+    """
+    if not isinstance(directory, Path):
+        return contextlib.nullcontext()
+    # A link may have been planted: its target is not made or emptied.
+    flags = os.O_RDWR | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0)
+    file = os.fdopen(os.open(directory / LOCK_FILE, flags, 0o666), "r+")
+    try:
+        if not _try_lock(file, exclusive=True):
+            time.sleep(_RETRY_SECONDS)  # `is_at_work` may hold it
+            if not _try_lock(file, exclusive=True):
+                raise ValueError(
+                    f"another process is {work} in {directory}: wait for it, stop it, "
+                    f"or give another {option}"
+                )
+    except BaseException:
+        file.close()
+        raise
+    return file
+
+
+def _try_lock(file: TextIO | int, *, exclusive: bool) -> bool:
+    """Locks a file unless another process has; returns whether that succeeded."""
+    if fcntl is None:
+        return True
+    kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
+    try:
+        fcntl.flock(file, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def is_at_work(directory: Path) -> bool:
+    """Returns whether a process is training in a run directory; always False on
+    Windows.
+
+    The directory may have any content: links are not followed and pipes not waited for.
+    """
+    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    try:
+        lock = os.open(directory / LOCK_FILE, flags)
+    except OSError:  # no run
+        return False
+    try:
+        if not stat.S_ISREG(os.fstat(lock).st_mode):
+            return False
+        return not _try_lock(lock, exclusive=False)
+    except OSError:
+        return False
+    finally:
+        os.close(lock)
+
+
+class WorkingDirectory:
+    """A local directory with files of a run.
+
+    path: the local directory.
+    directory: the run directory; equal to `path` unless it is remote.
+    """
+
+    def __init__(self, path: Path, directory: Directory | None = None):
+        self.path = path
+        self.directory = directory or path
+        self._published: dict[str, tuple[int, int]] = {}
+
+    def fetch(self, name: str, most: int) -> None:
+        """Copies a file of at most `most` bytes to the local directory, if it exists.
+
+        Raises:
+            OSError: it cannot be read.
+        """
+        with contextlib.suppress(FileNotFoundError):
+            with open_regular(self.directory / name, most) as file:
+                (self.path / name).parent.mkdir(exist_ok=True)
+                (self.path / name).write_bytes(file.read())
+            self._published[name] = _version(self.path / name)
+
+    def changed(self, *names: str) -> list[str]:
+        """Returns the files that differ from those of the run directory.
+
+        Args:
+            *names: files and directories to compare; by default all.
+        """
+        if self.path == self.directory:
+            return []
+        files = (path for path in sorted(self.path.rglob("*")) if path.is_file())
+        paths = {path.relative_to(self.path).as_posix(): path for path in files}
+        return [
+            name
+            for name, path in paths.items()
+            if _version(path) != self._published.get(name)
+            and (not names or name.split("/")[0] in names)
+            and not path.name.startswith(".")  # unfinished
+        ]
+
+    def publish(self, *names: str) -> None:
+        """Copies changed files to a remote run directory, each one atomically.
+
+        Args:
+            *names: files and directories to copy; by default all.
+
+        Raises:
+            OSError: it cannot be written.
+        """
+        for name in self.changed(*names):
+            path, target = self.path / name, self.directory / name
+            version = _version(path)
+            with store_errors(self.directory):
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(path.read_bytes())
+            self._published[name] = version
+
+
+@contextlib.contextmanager
+def working_directory(directory: Directory) -> Iterator[WorkingDirectory]:
+    """A context with the directory in which a run writes.
+
+    For a remote run directory it is a temporary directory with the run's metrics and
+    the ids of its runs in services. At the end changed files are copied and the
+    temporary directory is removed; if that fails, the files stay and a line on the
+    standard error names them.
+
+    Raises:
+        OSError: the metrics cannot be read.
+    """
+    if isinstance(directory, Path):
+        yield WorkingDirectory(directory)
+        return
+    path = Path(tempfile.mkdtemp(prefix="azjax-"))
+    working = WorkingDirectory(path, directory)
+    try:
+        working.fetch(METRICS_FILE, MAX_METRICS_BYTES)
+        for name in STATE_FILES:
+            working.fetch(name, MAX_STATE_BYTES)
+        yield working
+    finally:
+        try:
+            working.publish()
+        except OSError as error:
+            names = ", ".join(working.changed())
+            text = f"not copied to {directory}, still in {path} ({error}): {names}"
+            with contextlib.suppress(OSError):  # the log's disk may be full
+                print(f"azjax: {text}", file=sys.stderr, flush=True)
+        else:
+            shutil.rmtree(path)
+
+
+def _version(path: Path) -> tuple[int, int]:
+    about = path.stat()
+    return about.st_mtime_ns, about.st_size

@@ -34,10 +34,9 @@ from azjax.training import (
     preset,
     train_iteration,
 )
-from azjax.training.forecast import Work, work
+from azjax.training.forecast import Work, phases, work
 from azjax.training.lanes import abstract_state
 from azjax.training.metrics import read_metrics
-from azjax.training.phases import phases
 from azjax.training.plots import NETWORK, SEARCH
 
 MOST_ITERATIONS = 20  # limit for reaching the first update

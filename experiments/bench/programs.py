@@ -71,8 +71,8 @@ from azjax.games.core import initial_states, select
 from azjax.networks import cast_variables
 from azjax.players.model import evaluate, is_illegal, make_recurrent_fn, make_root
 from azjax.training import make_algorithm, preset
+from azjax.training.forecast import phases
 from azjax.training.lanes import abstract_state
-from azjax.training.phases import phases
 from azjax.training.territory import training_network
 
 Name = Literal["azjax", "mctx", "self-play", "update", "games"]

@@ -12,7 +12,7 @@ from azjax.commands import plan as module
 from azjax.devices import CHIPS, Counts, target_platform
 from azjax.training import forecast as forecast_module
 from azjax.training import preset
-from azjax.training.phases import CompiledPhase
+from azjax.training.forecast import CompiledPhase
 
 TINY_TEXT = """
     --network.trunk.width 16 --network.trunk.num-blocks 1

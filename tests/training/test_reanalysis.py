@@ -16,8 +16,8 @@ from azjax.players import AlphaZeroPlayer
 from azjax.search import GumbelConfig
 from azjax.training import reanalysis
 from azjax.training.lanes import spread_lanes
-from azjax.training.lock import locked
 from azjax.training.reanalysis import PositionSearches, Reanalyzed, reanalyze
+from azjax.training.run_directory import locked
 from azjax.training.stored_games import StoredGames
 
 TRUNK = DenseTrunkConfig(num_blocks=1, width=5, stem_channels=8, window=2)

@@ -11,7 +11,7 @@ from tensorboardX.proto import event_pb2
 from azjax.training import plots, reporting
 from azjax.training.config import TrainConfig
 from azjax.training.reporting import Reporter, duration
-from azjax.training.working_directory import WorkingDirectory
+from azjax.training.run_directory import WorkingDirectory
 
 CONFIG = TrainConfig(game="tic_tac_toe", iterations=10)
 DRAW_LEARNING = plots.draw_learning

@@ -1,25 +1,26 @@
 import dataclasses
-import functools
 import json
 import os
 import pathlib
-import shutil
 
 import pytest
+from etils import epath
 from training.saved_runs import evaluation_row
 
 from azjax.networks import DenseTrunkConfig, NetworkConfig
-from azjax.players.schema import VERSION
+from azjax.settings import FORMAT
 from azjax.training import LearnerConfig, ReplayConfig, TrainConfig
 from azjax.training.q_config import QConfig
 from azjax.training.run_directory import (
     CONFIG_FILE,
+    WorkingDirectory,
     disk_errors,
+    is_at_work,
     open_run_directory,
     read_config,
+    working_directory,
 )
 
-CONFIGS = pathlib.Path(__file__).parent / "configs"
 LION = {
     "state": ["ScaleByLionState", "EmptyState"],
     "constants": [-0.0001, 0.9],
@@ -103,38 +104,23 @@ def test_other_settings_are_refused_with_differences_and_advice(
 
 
 @pytest.mark.parametrize(
-    ("file", "make", "optimizer"),
+    ("make", "optimizer"),
     [
-        (
-            "run_1.json",
-            functools.partial(
-                config, num_lanes=1, learner=LearnerConfig(max_regret=2.0)
-            ),
-            LION,
-        ),
-        (
-            "q_run_1.json",
-            lambda run_dir: QConfig("tic_tac_toe", iterations=3, run_dir=str(run_dir)),
-            None,
-        ),
+        (config, LION),
+        (lambda run_dir: QConfig("tic_tac_toe", run_dir=str(run_dir)), None),
     ],
 )
-def test_a_run_of_the_first_version_continues(tmp_path, file, make, optimizer):
+def test_a_run_that_cannot_continue_keeps_its_settings(tmp_path, make, optimizer):
     settings = make(tmp_path)
-    (tmp_path / "checkpoints" / "1").mkdir(parents=True)
-    shutil.copy(CONFIGS / file, tmp_path / CONFIG_FILE)
+    begin(settings, optimizer)
     before = (tmp_path / CONFIG_FILE).read_text()
     with pytest.raises(ValueError, match=r"\(seed was 0, is 4\)"):
         opened(dataclasses.replace(settings, seed=4), optimizer)
-    # A run that cannot continue keeps its settings.
     with pytest.raises(ValueError, match="of another version"):  # noqa: SIM117
         with open_run_directory(settings, optimizer, pytest.fail):
             raise ValueError("the checkpoint is of another version")
     assert (tmp_path / CONFIG_FILE).read_text() == before
     assert not (tmp_path / ".config.json").exists()
-    opened(settings, optimizer)
-    found = read_config(tmp_path / CONFIG_FILE)
-    assert (found["format"], found.get("optimizer")) == (VERSION, optimizer)
 
 
 def test_another_optimizer_is_refused_with_the_differences(tmp_path):
@@ -204,12 +190,12 @@ def test_a_start_that_was_killed_while_writing_can_be_repeated(tmp_path):
     ("name", "content", "message"),
     [
         ("thesis.tex", b"words", "is not empty and not a run: give another"),
-        ("config.json", b'{"format": 1, "ga', "is damaged.*--run-dir"),
+        ("config.json", b'{"format": 10, "ga', "is damaged.*--run-dir"),
         ("config.json", b"\xff", "is damaged.*--run-dir"),
         ("config.json", b"9" * 5000, "is damaged: Exceeds.*--run-dir"),
         *(
             ("config.json", json.dumps(content).encode(), r"give another --run-dir$")
-            for content in ({"format": VERSION + 1}, {}, [])
+            for content in ({"format": FORMAT + 1}, {}, [])
         ),
     ],
 )
@@ -328,3 +314,122 @@ def test_links_within_a_run_directory_are_allowed(tmp_path):
     (tmp_path / "wandb/latest-run").symlink_to("run-1")
     (tmp_path / "itself").symlink_to("itself")
     opened(config(tmp_path))
+
+
+def test_is_at_work_detects_a_training_process(tmp_path):
+    assert not is_at_work(tmp_path / "nowhere")
+    with open_run_directory(config(tmp_path)):
+        assert is_at_work(tmp_path)
+        assert is_at_work(tmp_path)
+    assert not is_at_work(tmp_path)
+
+
+@pytest.mark.parametrize("kind", ["link", "pipe", "directory"])
+def test_is_at_work_does_not_follow_links_or_open_pipes(tmp_path, kind):
+    fcntl = pytest.importorskip("fcntl")
+    file, other = tmp_path / ".lock", tmp_path / "other"
+    with other.open("w") as held:
+        fcntl.flock(held, fcntl.LOCK_EX)
+        if kind == "link":
+            file.symlink_to(other)
+        elif kind == "pipe":
+            os.mkfifo(file)
+        else:
+            file.mkdir()
+        assert not is_at_work(tmp_path)
+
+
+def test_is_at_work_does_not_block_training(tmp_path, monkeypatch):
+    fcntl = pytest.importorskip("fcntl")
+    opened(config(tmp_path))
+    with (tmp_path / ".lock").open() as looking:
+        fcntl.flock(looking, fcntl.LOCK_SH)
+        monkeypatch.setattr("time.sleep", lambda _: looking.close())
+        opened(config(tmp_path))
+
+
+def test_one_process_can_lock_a_directory(tmp_path):
+    with (
+        open_run_directory(config(tmp_path)),
+        pytest.raises(ValueError, match="another process is training in"),
+    ):
+        opened(config(tmp_path))
+    opened(config(tmp_path))
+
+
+@pytest.mark.parametrize("name", [".lock", ".config.json"])
+def test_a_planted_link_is_not_followed(tmp_path, name):
+    other, run_dir = tmp_path / "other", tmp_path / "run"
+    other.write_text("precious")
+    run_dir.mkdir()
+    (run_dir / name).symlink_to(other)
+    if name == ".lock":
+        with pytest.raises(OSError, match="symbolic links"):
+            opened(config(run_dir))
+    else:
+        opened(config(run_dir))
+    assert other.read_text() == "precious"
+
+
+@pytest.fixture
+def run_dir(tmp_path):
+    """A local directory that is used as a remote one."""
+    (tmp_path / "run").mkdir()
+    return epath.Path(tmp_path / "run")
+
+
+@pytest.fixture
+def files(tmp_path, run_dir):
+    (tmp_path / "here" / "player").mkdir(parents=True)
+    return WorkingDirectory(tmp_path / "here", run_dir)
+
+
+def test_a_local_run_is_written_to_its_directory(tmp_path):
+    with working_directory(tmp_path) as files:
+        assert files.path == files.directory == tmp_path
+        (tmp_path / "file").write_text("content")
+        assert files.changed() == []
+    assert (tmp_path / "file").read_text() == "content"
+
+
+def test_changed_files_are_copied_once(files, run_dir):
+    (files.path / "player" / "player.safetensors").write_text("1")
+    (files.path / "plan.json").write_text("2")
+    files.publish("player")
+    assert (run_dir / "player" / "player.safetensors").read_text() == "1"
+    assert files.changed() == ["plan.json"]
+    files.publish()
+    assert files.changed() == []
+    (files.path / "plan.json").write_text("new")
+    assert files.changed("player") == []
+    assert files.changed("plan.json") == ["plan.json"]
+
+
+def test_a_file_in_writing_is_not_copied(files):
+    (files.path / "player" / ".player.safetensors").write_text("half")
+    assert files.changed() == []
+
+
+def test_remote_metrics_are_continued_and_no_local_files_remain(
+    run_dir, tmp_path, monkeypatch
+):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    (run_dir / "metrics.jsonl").write_text("1\n")
+    with working_directory(run_dir) as files:
+        assert files.changed() == []
+        with (files.path / "metrics.jsonl").open("a") as file:
+            file.write("2\n")
+    assert (run_dir / "metrics.jsonl").read_text() == "1\n2\n"
+    assert os.listdir(tmp_path) == ["run"]
+
+
+def test_uncopied_files_remain_and_are_named(run_dir, tmp_path, monkeypatch, capfd):
+    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+    (run_dir / "player").write_text("in the way")
+    with working_directory(run_dir) as files:
+        (files.path / "player").mkdir()
+        (files.path / "player" / "player.safetensors").write_text("1")
+    said = capfd.readouterr().err
+    assert f"not copied to {run_dir}, still in {files.path}" in said
+    assert said.endswith("player/player.safetensors\n")
+    assert (files.path / "player" / "player.safetensors").read_text() == "1"

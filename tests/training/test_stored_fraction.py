@@ -21,9 +21,9 @@ from azjax.training import (
     train,
     train_iteration,
 )
+from azjax.training.forecast import phases
 from azjax.training.lanes import abstract_state
 from azjax.training.memory import required_memory
-from azjax.training.phases import phases
 from azjax.training.stored_games import StoredGames
 
 GAME = games.make("tic_tac_toe")

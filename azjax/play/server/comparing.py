@@ -19,8 +19,13 @@ from azjax.play.server.runs import (
     one_line,
     stat_inside,
 )
-from azjax.training.comparison import SavedRun, measures, read_run, sections
-from azjax.training.comparison_plot import draw_comparison
+from azjax.training.comparison import (
+    SavedRun,
+    draw_comparison,
+    measures,
+    read_run,
+    sections,
+)
 from azjax.training.metrics import METRICS_FILE
 from azjax.training.run_directory import CONFIG_FILE
 
