@@ -18,8 +18,7 @@ from azjax.arena.results import MatchInterrupted, MatchResult
 from azjax.games import Game
 from azjax.games.game_record import RESIGNED, is_forfeit
 from azjax.games.host import first_state, next_state, rewards
-from azjax.players.engine import STOPPED, EnginePlayer
-from azjax.players.session import (
+from azjax.players.core import (
     AnyPlayer,
     ExternalPlayer,
     ForfeitError,
@@ -28,6 +27,7 @@ from azjax.players.session import (
     choose_legal,
     start_session,
 )
+from azjax.players.engine import STOPPED, EnginePlayer
 
 PATIENCE = 3  # consecutive forfeits of a player that end its match
 

@@ -17,8 +17,13 @@ from azjax.devices import spread
 from azjax.games import Game, State
 from azjax.games.core import select
 from azjax.players.batches import LOCAL, BatchLayout, Division, batch_layout
-from azjax.players.core import Player, choose_with_carry, init_carry
-from azjax.players.session import AnyPlayer, ExternalPlayer
+from azjax.players.core import (
+    AnyPlayer,
+    ExternalPlayer,
+    Player,
+    choose_with_carry,
+    init_carry,
+)
 
 GAMES_AT_ONCE = 1024
 

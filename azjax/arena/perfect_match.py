@@ -12,7 +12,7 @@ from azjax.arena.results import WinDrawLoss
 from azjax.arena.solved import wilson_interval
 from azjax.games import Game, State
 from azjax.games.host import first_state, next_state
-from azjax.players.session import AnyPlayer, ExternalPlayer, PlayerSession
+from azjax.players.core import AnyPlayer, ExternalPlayer, PlayerSession
 
 
 class PerfectMatch(NamedTuple):

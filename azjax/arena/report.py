@@ -19,7 +19,7 @@ from azjax.players import (
     TrainedPlayer,
     first_network,
 )
-from azjax.players.perfect import perfect_player
+from azjax.players.simple import perfect_player
 
 OPENING_MOVES = 2
 OPPONENTS = {"random": "random moves", "first": "an untrained network"}

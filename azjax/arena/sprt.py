@@ -15,7 +15,7 @@ from azjax.arena.ratings import expected_score
 from azjax.arena.results import MatchInterrupted, MatchResult, concatenate
 from azjax.checks import check_number
 from azjax.games import Game
-from azjax.players.session import AnyPlayer
+from azjax.players.core import AnyPlayer
 
 GAMES_A_LOOK = 64  # games between two tests
 Verdict = Literal["stronger", "not stronger", "undecided"]

@@ -7,7 +7,7 @@ import numpy as np
 from azjax.data.importing import Labels, Teacher
 from azjax.games import Game, GameRecord
 from azjax.games.host import first_state, next_state, rewards
-from azjax.players.session import (
+from azjax.players.core import (
     ExternalPlayer,
     ForfeitError,
     choose_legal,

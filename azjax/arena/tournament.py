@@ -13,7 +13,7 @@ from azjax.arena.openings import suite
 from azjax.arena.ratings import Ratings, rate
 from azjax.arena.results import MatchInterrupted, MatchResult, WinDrawLoss
 from azjax.games import Game
-from azjax.players.session import AnyPlayer, ExternalPlayer, ForfeitError, start_session
+from azjax.players.core import AnyPlayer, ExternalPlayer, ForfeitError, start_session
 
 
 @dataclasses.dataclass(frozen=True, eq=False)

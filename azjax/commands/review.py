@@ -28,8 +28,8 @@ from azjax.play.review import (
 )
 from azjax.play.text_output import side_names, signed, sparkline
 from azjax.players import load
-from azjax.players.perfect import perfect_player
 from azjax.players.player_spec import split_name
+from azjax.players.simple import perfect_player
 
 
 def review_command(

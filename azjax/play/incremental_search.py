@@ -26,7 +26,7 @@ from azjax.players import (
     choose_with_carry,
     init_carry,
 )
-from azjax.players.session import to_move_decision
+from azjax.players.core import to_move_decision
 from azjax.search import SearchSlice, tree_bytes
 
 STRENGTHS = (1, 25, 50, 100, 200, 400, 800, 1600, 3200, 6400)  # simulations

@@ -45,7 +45,7 @@ from azjax.play.server.reviewing import (
 )
 from azjax.play.server.rules import Rules
 from azjax.players import AnyPlayer
-from azjax.players.perfect import perfect_player
+from azjax.players.simple import perfect_player
 
 try:
     import anywidget

@@ -35,7 +35,7 @@ from azjax.players import (
     compile_choice,
     start_session,
 )
-from azjax.players.session import choose_legal
+from azjax.players.core import choose_legal
 
 PERSON = "human"
 Outcome = Future[MoveDecision | None]

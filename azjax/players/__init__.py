@@ -1,21 +1,26 @@
 """Players: everything that can choose a move."""
 
 from azjax.players.alphazero import AlphaZeroPlayer, NetworkPlayer
-from azjax.players.analysis import Analysis, Branches
 from azjax.players.core import (
+    Analysis,
+    AnyPlayer,
+    Branches,
     Choice,
+    ExternalPlayer,
+    ForfeitError,
+    MoveDecision,
     Player,
-    RandomPlayer,
+    PlayerSession,
+    ResignError,
     choose,
     choose_with_carry,
+    compile_choice,
     init_carry,
+    start_session,
 )
 from azjax.players.gtp import GtpPlayer
-from azjax.players.human import HumanPlayer
 from azjax.players.lookahead import GreedyPlayer, MinimaxPlayer
 from azjax.players.mcts import MCTSPlayer
-from azjax.players.perfect import PerfectPlayer
-from azjax.players.q_learning import QPlayer
 from azjax.players.registry import (
     DEFAULT_SIMULATIONS,
     MAX_SIMULATIONS,
@@ -34,16 +39,7 @@ from azjax.players.serialization import (
     save_q_player,
     shipped_players,
 )
-from azjax.players.session import (
-    AnyPlayer,
-    ExternalPlayer,
-    ForfeitError,
-    MoveDecision,
-    PlayerSession,
-    ResignError,
-    compile_choice,
-    start_session,
-)
+from azjax.players.simple import HumanPlayer, PerfectPlayer, QPlayer, RandomPlayer
 from azjax.players.uci import UciPlayer
 
 __all__ = [

@@ -10,13 +10,16 @@ from azjax.games import Game, State
 from azjax.networks import Network, Variables, cast_variables, expected_value
 from azjax.players.analysis import Analysis, SearchPlayer, analysis_of
 from azjax.players.core import Choice
-from azjax.players.edges import action_of, by_action, num_edges, to_search
 from azjax.players.model import (
+    action_of,
+    by_action,
     evaluate,
     evaluate_symmetries,
     is_illegal,
     make_recurrent_fn,
     make_root,
+    num_edges,
+    to_search,
 )
 from azjax.search import (
     SearchConfig,

@@ -1,56 +1,18 @@
 """Players that search, and the statistics of their searches."""
 
 import abc
-from typing import ClassVar, NamedTuple
+from typing import ClassVar
 
 import jax
 import jax.numpy as jnp
 
 from azjax.games import Game, State
-from azjax.players.core import Choice
-from azjax.players.edges import actions_in, by_action
+from azjax.players.core import Analysis, Branches, Choice
+from azjax.players.model import actions_in, by_action
 from azjax.search import SearchSlice, Tree
 
 MAX_LINE = 16  # moves of a principal variation
 MAX_BRANCHES = 64  # nodes
-
-
-class Branches(NamedTuple):
-    """The N most visited nodes of B search trees, the root first, each after its
-    parent.
-
-    parents: `[B, N]` int32; index of the parent among the N nodes; -1 for the root.
-    actions: `[B, N]` int32; the move that leads to the node; -1 for the root.
-    priors: `[B, N]` float32; prior probability of that move; 1 for the root.
-    visits: `[B, N]` int32; visit counts; 0 where a tree has fewer nodes.
-    values: `[B, N]` float32; expected result in [-1, 1] for the player who made the
-        move; for the root, for the player to move.
-    """
-
-    parents: jax.Array
-    actions: jax.Array
-    priors: jax.Array
-    visits: jax.Array
-    values: jax.Array
-
-
-class Analysis(NamedTuple):
-    """Search statistics of B positions, with A actions and lines of L moves.
-
-    prior: `[B, A]` float32; prior probabilities of the moves.
-    visits: `[B, A]` int32; visit counts of the moves.
-    action_values: `[B, A]` float32; expected result of each move for the player who
-        makes it, in [-1, 1]; 0 where not visited.
-    line: `[B, L]` int32; the principal variation, which starts with the chosen move; -1
-        after its end.
-    branches: the most visited nodes; None without a tree.
-    """
-
-    prior: jax.Array
-    visits: jax.Array
-    action_values: jax.Array
-    line: jax.Array
-    branches: Branches | None = None
 
 
 class SearchPlayer(abc.ABC):
@@ -101,7 +63,7 @@ def analysis_of(
 
     Args:
         game: the game.
-        tree: B trees with the edges of `azjax.players.edges`.
+        tree: B trees with the edges of `azjax.players.model`.
         edge: `[B]` int32; the edges of the chosen moves.
         prior_logits: `[B, E]` of the root, the lowest float where there is no legal
             action.

@@ -1,17 +1,22 @@
-"""The player interface, which chooses moves for a batch of positions, and its simplest
-player."""
+"""The interfaces of players.
+
+Compiled players choose moves for batches of positions. External players, a person or
+another program, play one game at a time and take its moves as a list. A session, a
+player bound to one game, is the common interface of both: a game that is played on the
+host has one session for each side.
+"""
 
 import functools
-from typing import Any, ClassVar, NamedTuple, Protocol
+from collections.abc import Sequence
+from typing import Any, NamedTuple, Protocol, runtime_checkable
 
 import jax
-import jax.numpy as jnp
-from flax import struct
+import numpy as np
 from jax.sharding import Mesh
 
 from azjax.devices import jit_network, spread
-from azjax.games import Game, State, random_action
-from azjax.search.keys import draw
+from azjax.games import Game, State
+from azjax.games.host import legal_actions
 
 
 class Choice(NamedTuple):
@@ -28,6 +33,44 @@ class Choice(NamedTuple):
     policy: jax.Array
     value: jax.Array
     draw: jax.Array | None = None
+
+
+class Branches(NamedTuple):
+    """The N most visited nodes of B search trees, the root first, each after its
+    parent.
+
+    parents: `[B, N]` int32; index of the parent among the N nodes; -1 for the root.
+    actions: `[B, N]` int32; the move that leads to the node; -1 for the root.
+    priors: `[B, N]` float32; prior probability of that move; 1 for the root.
+    visits: `[B, N]` int32; visit counts; 0 where a tree has fewer nodes.
+    values: `[B, N]` float32; expected result in [-1, 1] for the player who made the
+        move; for the root, for the player to move.
+    """
+
+    parents: jax.Array
+    actions: jax.Array
+    priors: jax.Array
+    visits: jax.Array
+    values: jax.Array
+
+
+class Analysis(NamedTuple):
+    """Search statistics of B positions, with A actions and lines of L moves.
+
+    prior: `[B, A]` float32; prior probabilities of the moves.
+    visits: `[B, A]` int32; visit counts of the moves.
+    action_values: `[B, A]` float32; expected result of each move for the player who
+        makes it, in [-1, 1]; 0 where not visited.
+    line: `[B, L]` int32; the principal variation, which starts with the chosen move; -1
+        after its end.
+    branches: the most visited nodes; None without a tree.
+    """
+
+    prior: jax.Array
+    visits: jax.Array
+    action_values: jax.Array
+    line: jax.Array
+    branches: Branches | None = None
 
 
 class Player(Protocol):
@@ -54,31 +97,6 @@ class Player(Protocol):
             states: the positions, leaves `[B, ...]`, none of them terminated.
         """
         ...
-
-
-def uniform(mask: jax.Array) -> jax.Array:
-    """Returns `[B, A]` float32: equal probabilities where `mask` is True, else 0."""
-    return mask / mask.sum(axis=-1, keepdims=True, dtype=jnp.float32)
-
-
-def choose_uniformly(rng_key: jax.Array, mask: jax.Array, value: jax.Array) -> Choice:
-    """Chooses one of the actions in `mask` (`[B, A]` bool), each with the same
-    probability; the key is consumed."""
-    return Choice(draw(random_action, rng_key, mask), uniform(mask), value)
-
-
-@struct.dataclass
-class RandomPlayer:
-    """Chooses every legal move with the same probability."""
-
-    draws_in_parts: ClassVar[bool] = True
-    game: Game = struct.field(pytree_node=False)
-
-    def choose(self, rng_key: jax.Array, states: State) -> Choice:
-        """Chooses a move in each of B positions; the key is consumed."""
-        legal = jax.vmap(self.game.legal_action_mask)(states)
-        value = jnp.zeros(len(legal), jnp.float32)
-        return choose_uniformly(rng_key, legal, value)
 
 
 def choose(
@@ -149,3 +167,168 @@ def _choose_with_carry(
     if carry is None:
         return spread(player_type.choose, mesh, num_replicated=1)(player, *inputs), None
     return spread(player_type.choose_with_carry, mesh, num_replicated=1)(player, *batch)
+
+
+# One game at a time
+
+
+class ForfeitError(Exception):
+    """The player cannot continue: it died, timed out or broke the rules.
+
+    The message is the reason. The player loses the game.
+    """
+
+
+class ResignError(ForfeitError):
+    """The player resigns. It loses the game, but this is not a fault."""
+
+
+class MoveDecision(NamedTuple):
+    """A player's move in one position, with its evaluation.
+
+    action: the move.
+    policy: `[A]` float32; the player's move probabilities, or None.
+    value: expected result for the player to move, in [-1, 1], or None.
+    analysis: search statistics without the batch axis, or None.
+    draw: probability of a draw, or None.
+    """
+
+    action: int
+    policy: np.ndarray | None = None
+    value: float | None = None
+    analysis: Analysis | None = None
+    draw: float | None = None
+
+
+def to_move_decision(choice: Choice, analysis: Analysis | None) -> MoveDecision:
+    """Converts the choice in one position, without the batch axis, to NumPy."""
+    return MoveDecision(
+        int(choice.action),
+        np.asarray(choice.policy),
+        float(choice.value),
+        analysis,
+        None if choice.draw is None else float(choice.draw),
+    )
+
+
+class PlayerSession(Protocol):
+    """A player bound to one game.
+
+    A session is not thread-safe. It accepts only positions of its game; moves may be
+    undone between two calls.
+    """
+
+    def choose(self, state: State, moves: Sequence[int]) -> MoveDecision:
+        """Chooses a move.
+
+        Args:
+            state: the position; not terminated.
+            moves: the actions from the initial position to `state`.
+
+        Raises:
+            ForfeitError: the player cannot continue.
+        """
+        ...
+
+    def close(self) -> None:
+        """Releases the session's resources; called once, at the end of the game."""
+        ...
+
+
+@runtime_checkable
+class ExternalPlayer(Protocol):
+    """A player that cannot be compiled."""
+
+    def start_session(self, game: Game, seed: int) -> PlayerSession:
+        """Starts a session for a new game.
+
+        Args:
+            game: the game.
+            seed: seed of the player's random choices, if any.
+
+        Raises:
+            ForfeitError: the player does not start.
+            ValueError: the player does not support this game.
+        """
+        ...
+
+
+AnyPlayer = Player | ExternalPlayer
+
+
+def start_session(player: AnyPlayer, game: Game, seed: int) -> PlayerSession:
+    """Starts a session of any player for a new game.
+
+    Raises:
+        ForfeitError: an external program does not start.
+        ValueError: the player does not support this game.
+    """
+    if isinstance(player, ExternalPlayer):
+        return player.start_session(game, seed)
+    return _CompiledSession(player, game, seed)
+
+
+def choose_legal(
+    session: PlayerSession, game: Game, state: State, moves: Sequence[int]
+) -> MoveDecision:
+    """Returns the session's decision after checking that its action is legal.
+
+    Raises:
+        ForfeitError: the action is illegal, or the player cannot continue.
+    """
+    decision = session.choose(state, moves)
+    action = decision.action
+    if not 0 <= action < game.num_actions:
+        raise ForfeitError(f"illegal move: there is no action {action}")
+    if action not in legal_actions(game, state):
+        raise ForfeitError(f"illegal move {game.action_to_text(state, action)}")
+    return decision
+
+
+def compile_choice(player: Player, game: Game) -> None:
+    """Compiles the function that a session of the player calls for each move."""
+    session = _CompiledSession(player, game, seed=0)
+    _analyze.lower(*session.arguments(jax.random.key(0), game.init())).compile()
+
+
+class _CompiledSession:
+    """A compiled player in one game, with its carry."""
+
+    def __init__(self, player: Player, game: Game, seed: int):
+        self._player = player
+        self._rng_key = jax.random.key(seed)
+        self._carry = init_carry(player, _batch_of_one(game.init()))
+
+    def choose(self, state: State, moves: Sequence[int]) -> MoveDecision:
+        """Chooses a move."""
+        del moves
+        self._rng_key, rng_key = jax.random.split(self._rng_key)
+        *found, self._carry = _analyze(*self.arguments(rng_key, state))
+        choice, analysis = jax.tree.map(lambda leaf: np.asarray(leaf)[0], found)
+        return to_move_decision(choice, analysis)
+
+    def arguments(self, rng_key: jax.Array, state: State) -> tuple[Any, ...]:
+        """Returns the arguments of `_analyze` that choose a move."""
+        player = self._player
+        return type(player), player, rng_key, _batch_of_one(state), self._carry
+
+    def close(self) -> None:
+        """Releases the carry."""
+        self._carry = None
+
+
+# The type is static, as above.
+@functools.partial(jit_network, static_argnums=0)
+def _analyze(
+    player_type: type, player: Player, rng_key: jax.Array, states: State, carry: Any
+) -> tuple[Choice, Analysis | None, Any]:
+    """Calls `analyze` of a player that searches, else `choose_with_carry`."""
+    del player_type
+    if hasattr(player, "analyze"):
+        return player.analyze(rng_key, states, carry)  # pyright: ignore
+    choice, carry = choose_with_carry(player, rng_key, states, carry)
+    return choice, None, carry
+
+
+def _batch_of_one(state: State) -> State:
+    return jax.tree.map(lambda leaf: np.asarray(leaf)[None], state)

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 from azjax.games import Game, State
 from azjax.games.host import legal_actions, next_state, rewards
+from azjax.players.core import MoveDecision, ResignError
 from azjax.players.engine import (
     MAX_ANSWER,
     MAX_NAME,
@@ -20,7 +21,6 @@ from azjax.players.engine import (
     EngineSession,
     shown,
 )
-from azjax.players.session import MoveDecision, ResignError
 
 COLORS = ("b", "w")
 PASS = "pass"

@@ -9,7 +9,8 @@ import jax.numpy as jnp
 from flax import struct
 
 from azjax.games import Game, State
-from azjax.players.core import Choice, choose_uniformly
+from azjax.players.core import Choice
+from azjax.players.simple import choose_uniformly
 
 PORTION = 64  # moves evaluated at once
 _GREEDY_PORTION = 8  # moves, each with up to 64 replies

@@ -8,16 +8,16 @@ from flax import struct
 from azjax.games import Game, State, random_action
 from azjax.players.analysis import Analysis, SearchPlayer, analysis_of
 from azjax.players.core import Choice
-from azjax.players.edges import (
+from azjax.players.model import (
     SearchState,
     action_of,
     at_edges,
     by_action,
+    mover_reward,
     num_edges,
     to_search,
     without_actions,
 )
-from azjax.players.model import mover_reward
 from azjax.search import (
     SearchSlice,
     Tree,

@@ -21,7 +21,7 @@ from collections.abc import Callable
 
 from azjax.games import Game
 from azjax.games.host import first_state, legal_actions, next_state
-from azjax.players.session import AnyPlayer, start_session
+from azjax.players.core import AnyPlayer, start_session
 
 try:
     import pyspiel

@@ -11,12 +11,10 @@ from azjax.checks import did_you_mean, quoted
 from azjax.games import Game
 from azjax.networks import Parts
 from azjax.players.alphazero import NetworkPlayer
-from azjax.players.core import Player, RandomPlayer
+from azjax.players.core import AnyPlayer, ExternalPlayer, Player
 from azjax.players.gtp import GtpPlayer
-from azjax.players.human import HumanPlayer
 from azjax.players.lookahead import MAX_DEPTH, GreedyPlayer, MinimaxPlayer
 from azjax.players.mcts import MCTSPlayer
-from azjax.players.perfect import PerfectPlayer, check_game
 from azjax.players.player_spec import PlayerSpec, parse_settings, require_game
 from azjax.players.serialization import (
     MAX_WEIGHT_BYTES,
@@ -27,7 +25,7 @@ from azjax.players.serialization import (
     load_q_player,
     pretrained_directory,
 )
-from azjax.players.session import AnyPlayer, ExternalPlayer
+from azjax.players.simple import HumanPlayer, PerfectPlayer, RandomPlayer, check_game
 from azjax.players.uci import MAX_LIMITS, UciPlayer, check_is_chess
 from azjax.search import SEARCHES
 

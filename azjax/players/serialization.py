@@ -34,9 +34,9 @@ from azjax.networks import (
     init_q_network,
 )
 from azjax.players.alphazero import AlphaZeroPlayer
-from azjax.players.edges import num_edges
-from azjax.players.q_learning import QPlayer
+from azjax.players.model import num_edges
 from azjax.players.schema import VERSION, migrate
+from azjax.players.simple import QPlayer
 from azjax.remote import (
     Directory,
     as_directory,

@@ -16,6 +16,7 @@ from azjax.games.chess import Chess
 from azjax.games.chess.scores import expected_result
 from azjax.games.core import compiled_mask
 from azjax.games.host import next_state
+from azjax.players.core import MoveDecision, PlayerSession
 from azjax.players.engine import (
     MAX_ANSWER,
     MAX_NAME,
@@ -26,7 +27,6 @@ from azjax.players.engine import (
     EngineSession,
     shown,
 )
-from azjax.players.session import MoveDecision, PlayerSession
 
 HELLO_SECONDS = 30.0  # for the answer to `uci`, which engines give before they load
 DEFAULT_NODES = 10_000

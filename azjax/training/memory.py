@@ -15,7 +15,7 @@ from azjax.games import Game
 from azjax.games.core import initial_states
 from azjax.networks import Network, Parts, Variables
 from azjax.players.batches import Division
-from azjax.players.edges import SearchState, num_edges, to_search
+from azjax.players.model import SearchState, num_edges, to_search
 from azjax.search import search_bytes, tree_bytes
 from azjax.training.alphazero import TrainState
 from azjax.training.config import TrainConfig

@@ -18,7 +18,7 @@ from azjax.games import Game, State
 from azjax.games.core import initial_states, select
 from azjax.networks import QNetwork, QParams, action_value, init_q_network
 from azjax.players import Player, TrainedQ, load_compiled, save_q_player
-from azjax.players.q_learning import epsilon_greedy, legal_action_values
+from azjax.players.simple import epsilon_greedy, legal_action_values
 from azjax.training import clock
 from azjax.training.evaluation import Evaluator
 from azjax.training.kept_games import KeptGames

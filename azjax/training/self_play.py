@@ -13,13 +13,16 @@ from azjax.games import Game, State
 from azjax.games.core import initial_states, select
 from azjax.games.random_moves import play_random_moves
 from azjax.networks import Network, Variables, cast_variables
-from azjax.players.edges import action_of, by_action, num_edges, to_search
 from azjax.players.model import (
+    action_of,
+    by_action,
     evaluate,
     is_illegal,
     make_recurrent_fn,
     make_root,
     mover_reward,
+    num_edges,
+    to_search,
 )
 from azjax.search import (
     SearchConfig,
@@ -101,7 +104,7 @@ class SelfPlayMetrics(NamedTuple):
 
 
 class SearchResult(NamedTuple):
-    """Results of the searches of B positions, with E edges (`azjax.players.edges`).
+    """Results of the searches of B positions, with E edges (`azjax.players.model`).
 
     edge: `[B]` int32; the best move.
     policy: `[B, E]` float32; the improved policy.

@@ -24,7 +24,7 @@ from azjax.games.core import initial_states
 from azjax.games.random_moves import play_random_moves
 from azjax.networks import ConvTrunkConfig, NetworkConfig
 from azjax.players import AlphaZeroPlayer, first_network
-from azjax.players.edges import num_edges, to_search
+from azjax.players.model import num_edges, to_search
 from azjax.search import GumbelConfig, search_bytes
 
 

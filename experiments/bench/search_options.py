@@ -43,8 +43,9 @@ from azjax.networks import (
     result_probabilities,
 )
 from azjax.players import Choice, load_compiled, load_run
-from azjax.players.edges import action_of, by_action
 from azjax.players.model import (
+    action_of,
+    by_action,
     evaluate,
     evaluate_symmetries,
     is_illegal,

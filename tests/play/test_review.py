@@ -8,7 +8,7 @@ from azjax import games, players
 from azjax.games.host import first_state, next_state
 from azjax.play.review import POSITIONS_AT_ONCE, exact_text, review, summaries
 from azjax.players import Choice, ForfeitError, MoveDecision
-from azjax.players.perfect import perfect_player
+from azjax.players.simple import perfect_player
 
 GAME = games.make("tic_tac_toe")
 

@@ -10,8 +10,7 @@ from players.engines import position
 
 from azjax import games
 from azjax.players import AlphaZeroPlayer, NetworkPlayer, RandomPlayer, choose
-from azjax.players.core import Choice, choose_with_carry, init_carry
-from azjax.players.session import start_session
+from azjax.players.core import Choice, choose_with_carry, init_carry, start_session
 
 TIC_TAC_TOE = games.make("tic_tac_toe")
 KEY = jax.random.key(0)

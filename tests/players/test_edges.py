@@ -7,7 +7,7 @@ import pytest
 from azjax import games, players
 from azjax.games.tic_tac_toe import TicTacToe
 from azjax.players import MCTSPlayer
-from azjax.players.edges import ListedState, action_of, at_edges, by_action, to_search
+from azjax.players.model import ListedState, action_of, at_edges, by_action, to_search
 from azjax.search import AlphaZeroConfig
 
 CHESS = games.make("chess")

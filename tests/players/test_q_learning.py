@@ -6,7 +6,7 @@ import pytest
 from azjax import games
 from azjax.networks import QNetworkConfig, every_action_value, init_q_network
 from azjax.players import QPlayer, choose
-from azjax.players.q_learning import epsilon_greedy
+from azjax.players.simple import epsilon_greedy
 
 GAME = games.make("tic_tac_toe")
 CONFIG = QNetworkConfig(hidden=(8,))

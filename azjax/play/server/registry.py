@@ -29,8 +29,8 @@ from azjax.play.server.loaded_player import FileTimes, LoadedPlayer, SharedResou
 from azjax.play.server.memory import CacheEntry, Evictable
 from azjax.play.server.rules import Rules
 from azjax.play.server.runs import one_line
-from azjax.players.perfect import perfect_player
 from azjax.players.serialization import PLAYER_FILE
+from azjax.players.simple import perfect_player
 
 NICENESS = 10  # of the thread, on Linux
 POLL_INTERVAL = 0.2  # between two checks for active clients (seconds)

@@ -1,0 +1,228 @@
+"""Players without a search: at random, by learned action values, a person, and the
+perfect player of Connect Four."""
+
+import importlib
+import random
+from collections.abc import Callable, Sequence
+from types import ModuleType
+from typing import ClassVar
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from flax import struct
+
+from azjax.games import ConnectFour, Game, State, random_action
+from azjax.networks import QNetwork, QParams, every_action_value
+from azjax.players.core import Choice, ForfeitError, MoveDecision
+from azjax.search.keys import draw, draw_uniform, split_keys
+
+
+def uniform(mask: jax.Array) -> jax.Array:
+    """Returns `[B, A]` float32: equal probabilities where `mask` is True, else 0."""
+    return mask / mask.sum(axis=-1, keepdims=True, dtype=jnp.float32)
+
+
+def choose_uniformly(rng_key: jax.Array, mask: jax.Array, value: jax.Array) -> Choice:
+    """Chooses one of the actions in `mask` (`[B, A]` bool), each with the same
+    probability; the key is consumed."""
+    return Choice(draw(random_action, rng_key, mask), uniform(mask), value)
+
+
+@struct.dataclass
+class RandomPlayer:
+    """Chooses every legal move with the same probability."""
+
+    draws_in_parts: ClassVar[bool] = True
+    game: Game = struct.field(pytree_node=False)
+
+    def choose(self, rng_key: jax.Array, states: State) -> Choice:
+        """Chooses a move in each of B positions; the key is consumed."""
+        legal = jax.vmap(self.game.legal_action_mask)(states)
+        value = jnp.zeros(len(legal), jnp.float32)
+        return choose_uniformly(rng_key, legal, value)
+
+
+@struct.dataclass
+class QPlayer:
+    """Chooses the first legal move with the highest value.
+
+    epsilon: `[]` probability of a random legal move instead.
+    """
+
+    draws_in_parts: ClassVar[bool] = True
+    game: Game = struct.field(pytree_node=False)
+    network: QNetwork = struct.field(repr=False)
+    params: QParams = struct.field(repr=False)
+    epsilon: jax.Array | float = 0.0
+
+    def choose(self, rng_key: jax.Array, states: State) -> Choice:
+        """Chooses a move in each of B positions.
+
+        The key is consumed and has no effect if `epsilon` is 0. The policy is the
+        distribution that is sampled.
+        """
+        values = legal_action_values(self.game, self.network, self.params, states)
+        legal = jnp.isfinite(values)
+        greedy = jax.nn.one_hot(
+            values.argmax(axis=-1), legal.shape[-1], dtype=jnp.float32
+        )
+        return Choice(
+            action=epsilon_greedy(rng_key, values, self.epsilon),
+            policy=(1 - self.epsilon) * greedy + self.epsilon * uniform(legal),
+            value=values.max(axis=-1),
+        )
+
+
+def legal_action_values(
+    game: Game, network: QNetwork, params: QParams, states: State
+) -> jax.Array:
+    """Returns `[B, A]` action values for the player to move, in [-1, 1]; -inf where
+    illegal.
+
+    Args:
+        game: the game.
+        network: structure of the network.
+        params: parameters of the network.
+        states: the positions, leaves `[B, ...]`, none of them terminated.
+    """
+    observation = jax.vmap(game.observe)(states)
+    values = every_action_value(network, params, observation, states.current_player)
+    return jnp.where(jax.vmap(game.legal_action_mask)(states), values, -jnp.inf)
+
+
+def epsilon_greedy(
+    rng_key: jax.Array, values: jax.Array, epsilon: jax.Array | float
+) -> jax.Array:
+    """Returns `[B]` int32: the best action, or with probability `epsilon` a random
+    legal action.
+
+    Args:
+        rng_key: consumed; one key, or `[P]` for P equal parts of the batch.
+        values: `[B, A]`, -inf where illegal.
+        epsilon: `[]` in [0, 1].
+    """
+    explore_key, action_key = split_keys(rng_key, 2)
+    best = values.argmax(axis=-1)
+    explores = draw_uniform(explore_key, best) < epsilon
+    random = draw(random_action, action_key, jnp.isfinite(values))
+    return jnp.where(explores, random, best).astype(jnp.int32)
+
+
+class HumanPlayer:
+    """Asks for moves, line by line: a person in matches and tournaments.
+
+    `azjax play` has its own interface, with undo.
+
+    Args:
+        read: shows a prompt and returns a line; raises EOFError at the end of the
+            input.
+        write: prints a line.
+    """
+
+    def __init__(
+        self,
+        read: Callable[[str], str] = input,
+        write: Callable[[str], object] = print,
+    ):
+        self._read, self._write = read, write
+
+    def start_session(self, game: Game, seed: int) -> "HumanSession":
+        """Starts a session for a new game."""
+        del seed
+        return HumanSession(game, self._read, self._write)
+
+
+class HumanSession:
+    """A person in one game."""
+
+    def __init__(
+        self, game: Game, read: Callable[[str], str], write: Callable[[str], object]
+    ):
+        self._game, self._read, self._write = game, read, write
+
+    def choose(self, state: State, moves: Sequence[int]) -> MoveDecision:
+        """Prints the position and asks until the answer is a legal move."""
+        last_action = moves[-1] if moves else None
+        self._write("\n" + self._game.to_text(state, last_action))
+        while True:
+            try:
+                text = self._read("your move, or resign: ")
+            except EOFError as error:
+                raise ForfeitError("end of input") from error
+            if text.strip() == "resign":
+                raise ForfeitError("resigned")
+            try:
+                return MoveDecision(self._game.text_to_action(state, text))
+            except ValueError as error:
+                self._write(str(error))
+
+    def close(self) -> None:
+        """Does nothing."""
+
+
+class PerfectPlayer:
+    """Plays Connect Four by exact scores: fastest win, slowest loss, ties at random.
+
+    bitbully searches; the first twelve moves are in its opening book.
+
+    Raises:
+        ValueError: bitbully is not installed.
+    """
+
+    def __init__(self) -> None:
+        try:
+            self._bitbully = importlib.import_module("bitbully")
+        except ModuleNotFoundError:
+            raise ValueError(
+                "the player 'perfect' needs the solver bitbully: "
+                "pip install 'azjax[solver]'"
+            ) from None
+        self._solver = self._bitbully.BitBully()
+
+    def start_session(self, game: Game, seed: int) -> "_PerfectSession":
+        """Starts a session for a game of Connect Four."""
+        check_game(game)
+        return _PerfectSession(self._bitbully, self._solver, game, seed)
+
+
+class _PerfectSession:
+    def __init__(self, bitbully: ModuleType, solver, game: Game, seed: int):
+        self._bitbully = bitbully
+        self._solver = solver
+        self._num_actions = game.num_actions
+        self._random = random.Random(seed)
+
+    def choose(self, state: State, moves: Sequence[int]) -> MoveDecision:
+        """Chooses a move; the value is the exact result."""
+        del state
+        board = self._bitbully.Board([int(move) for move in moves])
+        scores = self._solver.score_all_moves(board)
+        top = max(scores.values())
+        best = sorted(move for move, score in scores.items() if score == top)
+        policy = np.zeros(self._num_actions, np.float32)
+        policy[best] = 1 / len(best)
+        return MoveDecision(self._random.choice(best), policy, float(np.sign(top)))
+
+    def close(self) -> None:
+        """Does nothing."""
+
+
+def perfect_player(game: Game) -> PerfectPlayer | None:
+    """Returns the perfect player of a game; None if there is none, or if its solver is
+    not installed."""
+    if not isinstance(game, ConnectFour):
+        return None
+    try:
+        return PerfectPlayer()
+    except ValueError:
+        return None
+
+
+def check_game(game: Game) -> None:
+    """Checks that the game is Connect Four."""
+    if not isinstance(game, ConnectFour):
+        raise ValueError(
+            f"the player 'perfect' plays connect_four only, not {game}; minimax plays "
+            "small games perfectly, such as minimax:9 in tic_tac_toe"
+        )
