@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from azjax.checks import printable
 from azjax.games import Game, State, make
 from azjax.remote import Directory, open_regular
+from azjax.text import printable
 
 SCHEMA_VERSION = 2  # raised when columns change
 MAX_FILE_BYTES = 2**31

@@ -1,9 +1,9 @@
 """Board games as pure JAX state transitions."""
 
 from azjax.games.breakthrough import Breakthrough
-from azjax.games.checking import ContractError, check
 from azjax.games.chess import Chess
 from azjax.games.connect_four import ConnectFour
+from azjax.games.contract import ContractError, check
 from azjax.games.core import Game, State
 from azjax.games.env import EnvState, TimeStep, VectorEnv
 from azjax.games.game_record import GameRecord

@@ -9,11 +9,11 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.checks import check_int
 from azjax.games import bitboard, rendering
 from azjax.games.core import Game, select, zero_sum
 from azjax.games.registry import register
 from azjax.games.symmetry import Symmetry, identity
+from azjax.settings import check_int
 
 HOME_ROWS = 2
 MIN_HEIGHT, MIN_WIDTH, MAX_SIZE = 2 * HOME_ROWS, 2, 8

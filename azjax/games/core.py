@@ -11,10 +11,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.checks import quoted
 from azjax.games import rendering
 from azjax.games.game_record import RecordFormat
 from azjax.games.symmetry import Symmetry, identity
+from azjax.text import quoted
 
 MAX_LISTED = 20  # legal actions in a message
 

@@ -6,9 +6,9 @@ from typing import Generic, NamedTuple, TypeVar
 import jax
 import jax.numpy as jnp
 
-from azjax.checks import check_int
 from azjax.games.core import Game, State, initial_states, select
 from azjax.games.random_moves import play_random_moves
+from azjax.settings import check_int
 
 S = TypeVar("S", bound=State)
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from azjax.checks import quoted
+from azjax.text import quoted
 
 RESULTS = {1: "1-0", 0: "1/2-1/2", -1: "0-1"}  # by the reward of player 0
 RANDOM_MOVES = "the moves so far were made at random"  # comment after an opening

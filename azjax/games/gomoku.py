@@ -6,12 +6,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.checks import check_bool, check_int, is_int, quoted
 from azjax.games import bitboard, rendering
 from azjax.games.core import Game, select, zero_sum
 from azjax.games.registry import register
 from azjax.games.stones import State, after_stone, cells_in_lines, empty_board
 from azjax.games.symmetry import Symmetry, board_symmetries
+from azjax.settings import check, check_int, is_int
+from azjax.text import quoted
 
 
 @register
@@ -42,7 +43,7 @@ class Gomoku(Game[State]):
                 f"length must be an int from 1 to {longest}, the longer side of the "
                 f"board: {quoted(length)}"
             )
-        check_bool("exact", exact)
+        check("exact", exact, bool)
         self.height = height
         self.width = width
         self.length = length

@@ -8,12 +8,12 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.checks import check_bool, check_int
 from azjax.games import bitboard, rendering
 from azjax.games.core import Game, select, zero_sum
 from azjax.games.registry import register
 from azjax.games.stones import State, after_move, empty_board
 from azjax.games.symmetry import Symmetry, board_symmetry, identity
+from azjax.settings import check, check_int
 
 _NEIGHBORS = ((0, -1), (0, 1), (-1, 0), (-1, 1), (1, 0), (1, -1))  # (down, right)
 
@@ -44,7 +44,7 @@ class Hex(Game[State]):
 
     def __init__(self, size: int = 11, swap: bool = False):
         check_int("size", size, 2, 19)
-        check_bool("swap", swap)
+        check("swap", swap, bool)
         self.size = size
         self.swap = swap
         self.num_actions = size * size + swap

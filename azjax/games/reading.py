@@ -7,8 +7,8 @@ import os
 import re
 from collections.abc import Callable, Iterator, Sequence, Set
 from pathlib import Path
+from typing import Annotated
 
-from azjax.checks import check_int, check_number
 from azjax.games import saved_game
 from azjax.games.core import Game
 from azjax.games.game_record import (
@@ -26,6 +26,7 @@ from azjax.games.host import (
     rewards,
 )
 from azjax.games.registry import available, find_class, make
+from azjax.settings import Within, check, check_int
 
 MAX_BYTES = 2**28  # of a file
 _LONGEST_MOVE = 40  # characters; more are no move of any game
@@ -89,7 +90,7 @@ def from_json_lines(text: str) -> Iterator[GameText | ValueError]:
                 raise TypeError("values must be a list, with a value for each move")
             for value in values:
                 if value is not None:
-                    check_number("values", value, at_least=-1, at_most=1)
+                    check("values", value, Annotated[float, Within(-1, 1)])
         except _MALFORMED as error:
             yield ValueError(
                 f"line {number}: not a game: a line has game, players, result and "

@@ -7,9 +7,9 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from azjax.checks import did_you_mean, quoted
-from azjax.games.checking import check_types
+from azjax.games.contract import check_types
 from azjax.games.core import Game
+from azjax.text import did_you_mean, quoted
 
 G = TypeVar("G", bound=Game)
 

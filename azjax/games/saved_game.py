@@ -21,10 +21,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from azjax.checks import printable, quoted
 from azjax.games.core import Game
 from azjax.games.host import first_state, next_state, rewards
 from azjax.games.registry import make
+from azjax.text import printable, quoted
 
 FORMAT = 1
 MAX_BYTES = 1_000_000

@@ -1,121 +1,578 @@
-"""The contract of `azjax.games.Game`, for every registered game."""
+"""Each violation of the contract is detected and explained."""
+
+import functools
+import importlib.util
+import re
+import sys
+import types
+from dataclasses import replace
+from pathlib import Path
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 import pytest
-from compiled_games import compiled
+from compiled_games import compiled, play
+from flax import struct
 
-from azjax.games import available, check, game_options, host, make
+import azjax
+from azjax.games import ContractError, Game, Symmetry, TicTacToe, check, core, registry
+from azjax.games.symmetry import board_symmetry, identity
 
-# The same code computes large boards and small ones.
-SMALL = {
-    "breakthrough": "breakthrough:5,4",
-    "chess": "chess:max_moves=40",
-    "go": "go:5",
-    "gomoku": "gomoku:6,7,4",
-    "hex": "hex:4",
+README = Path(azjax.games.__file__ or "").parent / "README.md"
+EXAMPLES = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
+
+
+class Plain(TicTacToe):
+    """Tic-tac-toe without symmetries, which take time to compile."""
+
+    symmetries = Game.symmetries
+
+
+def broken(**attributes):
+    """Returns a class of games with other methods or attributes."""
+    return type("Broken", (Plain,), attributes)
+
+
+def assert_found(game_class, pattern):
+    """Asserts that the message of the violation begins with the pattern."""
+    with pytest.raises(ContractError) as error:
+        check(game_class(), num_games=64)
+    assert re.match(pattern, str(error.value)), str(error.value)
+
+
+WRONG_ATTRIBUTES = {
+    "num_actions": (0, 9.0, True),
+    "actions_per_cell": (2, -1, 1.0),
+    "max_legal_actions": (-1, 10, 9.0),
+    "line_length": (4, -1, 3.0),
+    "max_moves": (None, -1),
+    "observation_shape": ((3, 3), [3, 3, 2], (3, 3, 0)),
+    "pieces": ("", "XX"),
+    "name": ("", "tic:tac", 3),
 }
-CHECKED = ("connect_four", "hex:4", "tic_tac_toe")
-ALSO_CHECKED = (
-    *("breakthrough", "breakthrough:5,4", "chess:max_moves=150", "go"),
-    *("go:5,superko=True", "gomoku", "gomoku:7,6,exact=True", "hex", "hex:4,swap=True"),
-    "othello",
-)
-
-every_game = pytest.mark.parametrize("name", available())
 
 
-def small(name):
-    return compiled(make(SMALL.get(name, name)))
+@pytest.mark.parametrize("attribute", WRONG_ATTRIBUTES)
+def test_a_wrong_attribute_is_named_with_its_value(attribute):
+    for value in WRONG_ATTRIBUTES[attribute]:
+        wrong = broken(**{attribute: value})
+        assert_found(wrong, f"{attribute}: must be .*: {re.escape(repr(value))}$")
+
+
+def test_pieces_without_a_style_are_found():
+    assert_found(broken(pieces="XO#"), "style: must draw the 3 kinds .*: 2$")
+
+
+class LosesAnOption(Plain):
+    def __init__(self, size: int = 3):
+        self.size = size
+
+
+class ForgetsAnOption(LosesAnOption):
+    max_moves = property(lambda self: 3 * self.size)
+    options = property(lambda self: {"size": 4})
+
+    def __eq__(self, other):
+        return True
+
+    def __hash__(self):
+        return 1
+
+
+class HasAnotherHash(Plain):
+    def __eq__(self, other):
+        return True
+
+    def __hash__(self):
+        return id(self)
+
+
+class DiffersFromItsTwin(Plain):
+    def __eq__(self, other):
+        return self is other
+
+    __hash__ = Plain.__hash__
+
+
+def first_state(**changes):
+    """Returns a game whose initial state is changed."""
+
+    def init(self):
+        return replace(Plain.init(self), **{k: v() for k, v in changes.items()})
+
+    return broken(init=init)
+
+
+@struct.dataclass
+class WithoutFields:
+    current_player: jax.Array
+
+
+class NoPytree:
+    """A state whose class JAX does not know."""
+
+
+def with_step(change, **attributes):
+    """Returns a game whose step is `change(state, action, after)`."""
+
+    def step(self, state, action):
+        return change(state, action, Plain.step(self, state, action))
+
+    return broken(step=step, **attributes)
+
+
+def later_state(outcome):
+    """Returns a game with another outcome, `outcome(after)`, after each step."""
+    return with_step(lambda _, __, after: replace(after, outcome=outcome(after)))
+
+
+def returning(method, result):
+    """Returns a game whose method of a state returns the result."""
+    return broken(**{method: lambda self, state: result})
+
+
+def observe_without_vmap(self, state):
+    shape = jax.ShapeDtypeStruct((3, 3, 2), np.float32)
+    return jax.pure_callback(lambda _: np.zeros((3, 3, 2)), shape, state.outcome)
+
+
+WRONG_TYPES = {
+    r"options: must have .* \['size'\]: \[\]": LosesAnOption,
+    "options: .* must have the same max_moves: 9 became 12": ForgetsAnOption,
+    "options: .* must be equal to": DiffersFromItsTwin,
+    "__hash__: equal games must have the same hash": HasAnotherHash,
+    r"init: current_player of the state: must be \[\] int8, .*: \[\] int32": (
+        first_state(current_player=lambda: jnp.int32(0))
+    ),
+    r"init: terminated of the state: must be \[\] bool: \[2\] bool": first_state(
+        terminated=lambda: jnp.zeros(2, bool)
+    ),
+    "init: player 0 must move first: 1": first_state(
+        current_player=lambda: jnp.int8(1)
+    ),
+    "init: the first position must not be the end": first_state(
+        terminated=lambda: jnp.bool(True)
+    ),
+    "init: must return the same position each time": first_state(
+        outcome=lambda: jnp.int8(np.random.default_rng().integers(100))
+    ),
+    "init: the state must have the field terminated": broken(
+        init=lambda self: WithoutFields(jnp.int8(0))
+    ),
+    r"step: state\.outcome must keep .*: \[\] int8 became \[\] int32": later_state(
+        lambda after: after.outcome.astype(jnp.int32)
+    ),
+    r"step: state\.outcome must keep .*: \[\] int8 became \[3\] int8": later_state(
+        lambda after: jnp.zeros(3, jnp.int8)
+    ),
+    "step: the state must keep its structure, or each step is compiled": with_step(
+        lambda _, __, after: replace(after, stones=after.stones[0])
+    ),
+    r"init: state\.current_player must be an array, such as jnp\.int8\(0\): 0$": (
+        first_state(current_player=lambda: 0)
+    ),
+    "init: the state must be a pytree .* @jax.* is missing: <class '.*NoPytree'>": (
+        broken(init=lambda self: NoPytree())
+    ),
+    r".*\[\] weakly typed int32 became \[\] int32": with_step(
+        lambda _, __, after: replace(after, outcome=jnp.int32(0)),
+        init=lambda self: replace(Plain.init(self), outcome=jnp.asarray(0)),
+    ),
+    r"legal_action_mask: must be \[9\] bool: \[8\] bool$": returning(
+        "legal_action_mask", np.ones(8, bool)
+    ),
+    r"legal_action_mask: must be .* bool, as by \.astype\('bool'\): \[9\] int32$": (
+        returning("legal_action_mask", np.ones(9, np.int32))
+    ),
+    r"observe: must be \[3, 3, 2\] float32: \[3, 3\] float32$": returning(
+        "observe", np.ones((3, 3), np.float32)
+    ),
+    r"observe: must be .*float32, .*: \[3, 3, 2\] int32$": returning(
+        "observe", np.ones((3, 3, 2), np.int32)
+    ),
+    r"board: must be \[any, any\] int8: \[9\] int8$": returning(
+        "board", np.ones(9, np.int8)
+    ),
+    r"board: must be \[any, any\] int8: None$": returning("board", None),
+    "observe under jax.vmap: must not raise NotImpl": broken(
+        observe=observe_without_vmap
+    ),
+}
+
+
+@pytest.mark.parametrize("pattern", WRONG_TYPES)
+def test_wrong_options_initial_states_and_types_of_results_are_found(pattern):
+    assert_found(WRONG_TYPES[pattern], pattern)
+
+
+# By what Python needs a number or an array for, how the message proposes to do without.
+TRACED_VALUES = {
+    "jnp.where or jax.lax.cond for `if`": lambda after: 1 if after.terminated else 0,
+    r"jnp.asarray\(table\)\[i\] for table": lambda after: [0, 1][after.outcome],
+    "jax.numpy for NumPy": lambda after: np.sign(after.stones)[0, 0],
+    r"jnp.where\(mask, a, b\)": lambda after: jnp.ones(2)[jnp.ones(2) > after.outcome],
+    ".astype": lambda after: int(after.outcome),
+}
+
+
+@pytest.mark.parametrize("proposal", TRACED_VALUES)
+def test_python_on_a_traced_value_is_found_with_its_line_and_a_proposal(proposal):
+    outcome = TRACED_VALUES[proposal]
+    number = outcome.__code__.co_firstlineno
+    place = rf"\(test_contract.py, line {number}: .* lambda after: .*\)$"
+    assert_found(
+        later_state(outcome), f"step: Python cannot know .* use {proposal}.* {place}"
+    )
+
+
+def fail(self, state):
+    raise KeyError("a mistake")
+
+
+@pytest.mark.parametrize("method", ["legal_action_mask", "observe", "board"])
+def test_a_method_that_raises_is_found_with_its_cause(method):
+    message = f"{method}: must not raise KeyError: 'a mistake' .test_contract.py, line "
+    with pytest.raises(ContractError, match=message) as error:
+        check(broken(**{method: fail})())
+    assert isinstance(error.value, ValueError)
+    assert isinstance(error.value.__cause__, KeyError)
+
+
+def with_one_symmetry(observation, actions=np.arange(9)[::-1]):  # noqa: B008
+    return broken(symmetries=(identity(9), Symmetry(observation, actions)))
+
+
+INVALID_SYMMETRIES = {
+    "symmetries: must begin with the identity": broken(symmetries=()),
+    r"symmetries\[0\]: must be the identity": broken(
+        symmetries=(board_symmetry(3, 3, 9, turns=1),)
+    ),
+    r"symmetries\[0\]: must be .* identity": broken(
+        symmetries=(Symmetry(lambda o: -o, np.arange(9)),)
+    ),
+    r"symmetries\[1\]: must differ from symmetries\[0\]": broken(
+        symmetries=(identity(9), identity(9))
+    ),
+    r"symmetries\[1\]: `actions` must be a permutation of .* 0 to 8: array\(": (
+        with_one_symmetry(lambda o: o, np.zeros(9, int))
+    ),
+    r"symmetries\[1\]: `actions` must be a permutation of the ints": (
+        with_one_symmetry(lambda o: o, np.arange(9.0))
+    ),
+    r"symmetries\[1\]: `observation` must keep shape .* \(1, 2, 3, 3, 2\) ": (
+        with_one_symmetry(lambda o: o[..., :1])
+    ),
+    r"symmetries\[1\]: `observation` must map \[\.\.\., H, W, C\]": (
+        with_one_symmetry(lambda o: jnp.flip(o, axis=0))
+    ),
+    r"symmetries\[1\]: must not raise AttributeError": with_one_symmetry(
+        lambda o: o.no_such_method()
+    ),
+}
+
+
+@pytest.mark.parametrize("pattern", INVALID_SYMMETRIES)
+def test_an_invalid_symmetry_is_found(pattern):
+    assert_found(INVALID_SYMMETRIES[pattern], pattern)
+
+
+def occupied(state, action):
+    """Returns whether the action is a cell that is not empty."""
+    is_cell = (action >= 0) & (action < 9)
+    return is_cell & ~Plain().legal_action_mask(state)[jnp.clip(action, 0, 8)]
+
+
+def reverse_outcome(after, predicate):
+    outcome = jnp.where(predicate, -after.outcome, after.outcome)
+    return replace(after, outcome=outcome)
+
+
+def win_illegally(state, action, after):
+    is_win = occupied(state, action) & ~state.terminated
+    return reverse_outcome(after, is_win)
+
+
+def win_at_minus_one(state, action, after):
+    return reverse_outcome(after, (action == -1) & ~state.terminated)
+
+
+def pass_at_minus_one(state, action, after):
+    passed = replace(state, current_player=jnp.int8(1) - state.current_player)
+    return core.select((action == -1) & ~state.terminated, passed, after)
+
+
+def ignore_illegal_moves(state, action, after):
+    return core.select(occupied(state, action), state, after)
+
+
+def turn_twice(state, action, after):
+    is_twice = (action == 4) & ~state.terminated
+    player = jnp.where(is_twice, state.current_player, after.current_player)
+    return replace(after, current_player=player)
+
+
+def continue_after_the_end(state, action, after):
+    return Plain().step(replace(state, terminated=jnp.bool(False)), action)
+
+
+def with_rewards_of_a_row(*row_rewards):
+    """Returns a game whose rewards are these when player 0 has a row."""
+
+    def rewards(self, state):
+        has_row = (self.board(state) == 0).all(axis=1).any()
+        return jnp.where(has_row, jnp.array(row_rewards), Plain.rewards(self, state))
+
+    return broken(rewards=rewards)
+
+
+def early_rewards(self, state):
+    rewards = Plain.rewards(self, state)
+    return jnp.where(state.terminated, rewards, jnp.array([0.5, -0.5]))
+
+
+def observe_nothing(self, state):
+    return jnp.where(state.current_player == 1, jnp.nan, Plain.observe(self, state))
+
+
+def allow_nothing(self, state):
+    legal = Plain.legal_action_mask(self, state)
+    return legal & (legal.sum() >= 7)
+
+
+MIRROR = board_symmetry(3, 3, 9, mirror=True)
+
+
+@functools.partial(jax.custom_batching.custom_vmap)
+def is_alone(number):
+    return jnp.ones_like(number)
+
+
+@is_alone.def_vmap
+def _(size, batched, number):
+    return jnp.zeros_like(number), batched[0]
+
+
+def differ_together(self, state):
+    return Plain.observe(self, state) + is_alone(state.outcome.astype(jnp.float32))
+
+
+def differ_by_chance(self, state):
+    return Plain.observe(self, state) + np.random.default_rng().random()
+
+
+def read_small_letters(self, state, text):
+    return Plain.text_to_action(self, state, text) if text.islower() else -7
+
+
+def read_anything(self, state, text):
+    try:
+        return Plain.text_to_action(self, state, text)
+    except ValueError:
+        return 0
+
+
+VIOLATIONS = {
+    "step: an illegal action must be a loss for its player "
+    r"\(game \d after 1 moves, \[\d\]\)$": with_step(win_illegally),
+    "step: -1 or num_actions must end the game": with_step(pass_at_minus_one),
+    "step: the players must take turns": with_step(turn_twice),
+    "step: nothing may change once the game is over": with_step(continue_after_the_end),
+    "rewards: must be zeros until the game is over "
+    r"\(game 0 after 0 moves, \[\]\)$": broken(rewards=early_rewards),
+    "rewards: must sum to zero": with_rewards_of_a_row(1.0, 0.0),
+    r"observe: the values must be finite \(game 0 after 1 moves": broken(
+        observe=observe_nothing
+    ),
+    "observe: must return the same alone and under jax.vmap": broken(
+        observe=differ_together
+    ),
+    "board: must be -1 where a cell is empty, else 0 to 1": broken(
+        board=lambda self, state: 3 * Plain.board(self, state)
+    ),
+    "legal_action_mask: no more actions .*`, 8 ": broken(max_legal_actions=8),
+    "legal_action_mask: an action must be legal until the game is over "
+    r"\(game \d after 3 moves, \[\d, \d, \d\]\)$": broken(
+        legal_action_mask=allow_nothing
+    ),
+    r"symmetries\[1\]: `observation\(observe\(state\)\)` must be": with_one_symmetry(
+        lambda observation: observation, MIRROR.actions
+    ),
+    "action_to_text: legal actions must have different texts, .*; 0 and 1 have "
+    r"'A' \(game 0 after 0 moves, \[\]\)$": broken(
+        action_to_text=lambda self, state, action: "aA"[action % 2]
+    ),
+    "max_moves: games must be over after 4 moves, and random games took "
+    r"up to 9; set it .* \(game \d after 4 moves, \[\d, \d, \d, \d\]\)$": broken(
+        max_moves=4
+    ),
+    "to_svg: must return an SVG document: 'no picture'": broken(
+        to_svg=lambda *args, **settings: "no picture"
+    ),
+}
+# They are found at the same places as others.
+SLOW_VIOLATIONS = {
+    "step: an illegal action must end the game": with_step(ignore_illegal_moves),
+    "step: -1 or num_actions must be a loss for its player": with_step(
+        win_at_minus_one
+    ),
+    "rewards: must be between -1 and 1": with_rewards_of_a_row(2.0, -2.0),
+    r"symmetries\[1\]: `": with_one_symmetry(
+        MIRROR.observation, np.roll(np.arange(9), 1)
+    ),
+    r"text_to_action: must read ' A3\\n' as 0: -7": broken(
+        text_to_action=read_small_letters
+    ),
+    "text_to_action: must refuse 'no action' by a ValueError: 0": broken(
+        text_to_action=read_anything
+    ),
+    "to_text: must return a text: None": broken(to_text=lambda *args: None),
+    r"column_labels: must be 3: \['a', 'b', 'c', 'd'\]": broken(column_labels="abcd"),
+    r"row_labels: must be 3 or none: \['4', ": broken(row_labels="4321"),
+    r"last_cells: must be on the board, \(3, 3\): \(\(3, 0\),\)": broken(
+        last_cells=lambda *args: ((3, 0),)
+    ),
+    "observe: must return the same alone and under": broken(observe=differ_by_chance),
+}
 
 
 @pytest.mark.parametrize(
-    "spec",
-    [*CHECKED, *(pytest.param(spec, marks=pytest.mark.slow) for spec in ALSO_CHECKED)],
+    "pattern",
+    [*VIOLATIONS, *(pytest.param(p, marks=pytest.mark.slow) for p in SLOW_VIOLATIONS)],
 )
-def test_a_game_keeps_the_contract(spec):
-    check(compiled(make(spec)), num_games=4)
+def test_a_violation_in_random_games_is_found(pattern):
+    assert_found((VIOLATIONS | SLOW_VIOLATIONS)[pattern], pattern)
 
 
-def test_the_contract_is_checked_for_every_game():
-    names = {spec.partition(":")[0] for spec in CHECKED + ALSO_CHECKED}
-    assert names == set(available())
+def test_wrong_arguments_are_not_violations():
+    for game in "tic_tac_toe", TicTacToe, None:
+        with pytest.raises(ValueError, match=f"game must be a Game.*: {game!r}"):
+            check(game)
+    for number in 0, -1, 2.0, True:
+        with pytest.raises(
+            ValueError, match=f"num_games must be an int >= 1: {number}"
+        ):
+            check(TicTacToe(), num_games=number)
+    with pytest.raises(TypeError, match=r"int or sequence of ints .* not 1\.5"):
+        check(TicTacToe(), seed=1.5)
 
 
-@every_game
-def test_a_game_can_be_recreated_from_its_name_and_options(name):
-    """Its state is smaller than its observation."""
-    game = make(name)
-    assert state_bytes(game) < 4 * np.prod(game.observation_shape)
-    assert make(name, **game.options) == game
-    assert make(repr(game)) == game
-    assert set(game.options) == set(game_options(name))
-    with pytest.raises(ValueError, match="no_such_option"):
-        make(name, no_such_option=1)
+@pytest.mark.parametrize(
+    "name", ["action_to_text", "action_cells", "policies_on_board"]
+)
+def test_a_method_that_treats_actions_as_cells_is_found(name):
+    others = {"action_to_text", "action_cells", "policies_on_board"} - {name}
+    columns = broken(
+        num_actions=3,
+        legal_action_mask=lambda self, state: Plain.legal_action_mask(self, state)[:3],
+        **{other: lambda *args: None for other in others},
+    )
+    assert_found(columns, f"{name}: must be overridden: .* the game has 3 actions$")
 
 
-@every_game
-def test_only_positions_policies_and_actions_of_the_game_are_drawn_and_read(name):
-    game = small(name)
-    state, uniform = game.init(), np.full(game.num_actions, 1 / game.num_actions)
-    policies = {"network": uniform, "search": uniform}
-    svg = game.to_svg(state, policies=policies)
-    assert ">network" in svg
-    assert ">search" in svg
-    # A policy can be a list.
-    assert svg == game.to_svg(state, policies={**policies, "search": uniform.tolist()})
-    assert game.to_text(state).isascii()
-    states = jax.tree.map(lambda leaf: np.stack([leaf] * 3), state)
-    for draw in game.to_text, game.to_svg:
-        with pytest.raises(ValueError, match=r"one position .* these are \[3\]"):
-            draw(states)
-    policies = {"network": np.ones(game.num_actions + 1)}
-    with pytest.raises(ValueError, match=rf"'network' has \[{game.num_actions + 1}\]"):
-        game.to_svg(state, policies=policies)
-    for action in -1, game.num_actions:
-        with pytest.raises(ValueError, match=f"action {action} of {name}"):
-            game.action_to_text(state, action)
-        assert game.to_text(state, action) == game.to_text(state)
-    for text in "", "no action", "0", "-1", "a0", "z99":
-        with pytest.raises(ValueError, match=repr(text)):
-            game.text_to_action(state, text)
+def test_a_check_ends_with_a_summary_line(capsys):
+    # A game with its own drawing needs no style for its pieces.
+    game_class = broken(pieces="XOAB", to_svg=lambda *args, **settings: "<svg></svg>")
+    check(game_class(), num_games=64)
+    line = capsys.readouterr().out
+    assert re.fullmatch(
+        r"tic_tac_toe keeps the contract: 64 random games, \d+ positions, "
+        r"symmetries \(1\), texts and drawings\n",
+        line,
+    )
 
 
-def state_bytes(game):
-    leaves = jax.tree.leaves(jax.eval_shape(game.init))
-    return sum(leaf.size * leaf.dtype.itemsize for leaf in leaves)
+@pytest.fixture
+def chomp(tmp_path, monkeypatch):
+    """The example of the page, as a module in the working directory."""
+    monkeypatch.setattr(registry, "_GAMES", dict(registry._GAMES))
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(tmp_path)
+    path = tmp_path / "chomp.py"
+    path.write_text(EXAMPLES[0])
+    spec = importlib.util.spec_from_file_location("chomp", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, "chomp", module)
+    spec.loader.exec_module(module)
+    return module
 
 
-def test_a_state_has_the_stones_and_little_else():
-    most = {"connect_four": 32, "gomoku": 67, "hex": 43, "go:9": 128, "go:19": 200}
-    most |= {"chess": 56, "chess:repetition=True": 856}
-    for spec, number in most.items():
-        assert state_bytes(make(spec)) <= number, spec
+@pytest.mark.parametrize(
+    "size", [2, pytest.param(4, marks=pytest.mark.slow, id="slow")]
+)
+@pytest.mark.usefixtures("chomp")
+def test_the_example_keeps_the_contract(size):
+    check(azjax.games.make("chomp", size=size), num_games=16)
 
 
-@every_game
-def test_actions_of_cells_start_where_the_observation_shows_it(name):
-    """A stone is placed in an empty cell; a move starts at an own piece.
+def test_the_example_plays_by_the_rules_of_chomp(chomp):
+    game = compiled(chomp.Chomp(3))
+    # The remaining cells are a3, b3 and a2.
+    state = play(game, "b2 c3 a1")
+    assert np.asarray(game.board(state)).tolist() == [
+        [-1, -1, 1],
+        [-1, 0, 0],
+        [0, 0, 0],
+    ]
+    assert not state.terminated
+    state = play(game, "a3", state)  # player 1 takes the last cell
+    assert state.terminated
+    assert np.asarray(game.rewards(state)).tolist() == [1, -1]
 
-    The heuristic value is between loss and win.
-    """
-    game = small(name)
-    height, width, _ = game.observation_shape
-    num_placed = height * width * game.actions_per_cell
-    assert 0 <= game.num_actions - num_placed <= 1 or name == "connect_four"
-    generator, state, num_starts = np.random.default_rng(0), None, 0
-    for _ in range(30):
-        if state is None or state.terminated:
-            state = host.first_state(game)
-        assert -1 <= game.evaluate(state) <= 1
-        actions = np.array(host.legal_actions(game, state))
-        placed = actions[actions < num_placed] // max(1, game.actions_per_cell)
-        num_starts += len(placed) > 0
-        seen = np.asarray(game.observe(state)).reshape(height * width, -1) != 0
-        if game.actions_per_cell == 1:
-            assert not seen[placed, :2].any()
-        else:
-            num_own = {"chess": 6}.get(name, 1)
-            assert seen[placed, :num_own].any(axis=-1).all()
-        state = host.next_state(game, state, generator.choice(actions))
-    assert num_starts > 15 or name == "connect_four"
+
+@pytest.mark.usefixtures("chomp")
+def test_the_example_refuses_a_wrong_size():
+    for size in 1, 9, 3.0, True:
+        with pytest.raises(ValueError, match=f"size must be an int .*: {size!r}"):
+            azjax.games.make("chomp", size=size)
+
+
+@pytest.mark.usefixtures("chomp")
+def test_the_example_of_many_games_runs(capsys):
+    exec(EXAMPLES[4].replace("256", "4"), {})
+    assert capsys.readouterr().out.startswith("(4, 6, 7, 2)")
+
+
+@pytest.mark.slow
+@pytest.mark.usefixtures("chomp")
+def test_the_example_can_be_trained_and_loaded():
+    exec(EXAMPLES[1].replace("minutes=2", "iterations=1"), {})
+
+
+def test_the_example_of_a_style_draws_another_piece():
+    names: dict = {}
+    exec(EXAMPLES[2], names)
+    kings = broken(pieces="XOK", style=names["TAFL"], board=lambda *_: np.int8([[2]]))
+    svg = Game.to_svg(kings(), kings().init())
+    assert "1 kings" in svg
+    assert 'fill="gold"' in svg
+
+
+@pytest.fixture
+def nim(monkeypatch):
+    """The example of the page whose actions are not cells."""
+    monkeypatch.setattr(registry, "_GAMES", dict(registry._GAMES))
+    module = types.ModuleType("nim")
+    monkeypatch.setitem(sys.modules, "nim", module)
+    exec(EXAMPLES[3], vars(module))
+    return azjax.games.make("nim:5")
+
+
+@pytest.mark.slow
+def test_the_example_without_cells_keeps_the_contract(nim):
+    check(nim, num_games=8)
+
+
+def test_the_example_without_cells_plays_writes_and_draws(nim):
+    game = compiled(nim)
+    assert game.action_cells(game.init(), 1) == ((0, 3),)
+    svg = game.to_svg(game.init(), policies={"search": np.array([0.1, 0.2, 0.7])})
+    assert "70%" in svg
+    state = play(game, "3 2")
+    assert game.last_cells(state, game.text_to_action(play(game, "3"), "2")) == (
+        (0, 0),
+        (0, 1),
+    )
+    assert np.asarray(game.rewards(state)).tolist() == [-1, 1]

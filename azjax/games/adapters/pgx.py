@@ -35,10 +35,10 @@ import jax.numpy as jnp
 import numpy as np
 from flax import struct
 
-from azjax.checks import quoted
 from azjax.games import rendering
 from azjax.games.core import Game, select
 from azjax.games.registry import make, register
+from azjax.text import quoted
 
 try:
     import pgx

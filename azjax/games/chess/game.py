@@ -9,7 +9,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.checks import check_bool, check_int, quoted
 from azjax.games import rendering
 from azjax.games.chess import notation
 from azjax.games.chess.moves import Moves, attacked, generate
@@ -32,6 +31,8 @@ from azjax.games.chess.position import (
 from azjax.games.core import Game, compiled_mask, select, zero_sum
 from azjax.games.game_record import RecordFormat
 from azjax.games.registry import register
+from azjax.settings import check, check_int
+from azjax.text import quoted
 
 MAX_MAX_MOVES = 9999
 # Petrović 1964 found a position with 218 moves, and a proof by computer (Tobs40, 2024)
@@ -96,7 +97,7 @@ class Chess(Game[State]):
     max_legal_actions = MAX_LEGAL_ACTIONS
 
     def __init__(self, repetition: bool = False, max_moves: int = 512):
-        check_bool("repetition of chess", repetition)
+        check("repetition of chess", repetition, bool)
         check_int("max_moves of chess", max_moves, 1, MAX_MAX_MOVES)
         self.repetition, self.max_moves = repetition, max_moves
         self.observation_shape = (8, 8, 30 + repetition)

@@ -6,7 +6,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from azjax.checks import quoted
 from azjax.games.chess.position import (
     FIRST_UNDER_PROMOTION,
     NUM_PLANES,
@@ -14,6 +13,7 @@ from azjax.games.chess.position import (
     PAWN_DIRECTIONS,
     UNDER_PROMOTIONS,
 )
+from azjax.text import quoted
 
 PIECES = "PNBRQKpnbrqk"
 FILES = "abcdefgh"

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import jax
 import numpy as np
 
-from azjax.checks import quoted
 from azjax.games.chess import notation
 from azjax.games.chess.moves import generate
 from azjax.games.chess.scores import centipawns, expected_result
@@ -25,6 +24,7 @@ from azjax.games.game_record import (
     result_of,
 )
 from azjax.games.host import first_states
+from azjax.text import quoted
 
 _NO_BREAK_SPACE = "\xa0"  # a space at which no line ends
 # Values of the tag Variant. The last is accepted with the first position of chess.

@@ -10,7 +10,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.checks import check_bool, check_int, is_number, quoted
 from azjax.games import bitboard, host, rendering
 from azjax.games.core import Game, select, zero_sum
 from azjax.games.game_record import RecordFormat, score_text
@@ -18,6 +17,8 @@ from azjax.games.go.chains import BoardHashes, Chains
 from azjax.games.go.sgf import SGF
 from azjax.games.registry import register
 from azjax.games.symmetry import Symmetry, board_symmetries
+from azjax.settings import check, check_int, is_number
+from azjax.text import quoted
 
 MIN_SIZE, MAX_SIZE = 2, 19
 MAX_KOMI = MAX_SIZE**2
@@ -83,7 +84,7 @@ class Go(Game[State]):
     ):
         check_int("size", size, MIN_SIZE, MAX_SIZE)
         _check_komi(komi)
-        check_bool("superko", superko)
+        check("superko", superko, bool)
         if max_moves is None:
             max_moves = 2 * size**2
         check_int("max_moves", max_moves, 1, MAX_MAX_MOVES)

@@ -14,12 +14,10 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.checks import check_int, is_int
 from azjax.games.core import Game, State, compiled_mask, select
+from azjax.settings import check_int, is_int
 
-Rules = dict[str, Any]  # by the text of the rule, whether it holds
-
-_NUM_READ = 3  # actions of a position whose texts are read back
+NUM_READ = 3  # actions of a position whose texts are read back
 # By the error of JAX, what to write where Python needs the value of a traced array.
 _INSTEAD: dict[type[Exception], str] = {
     jax.errors.TracerBoolConversionError: "jnp.where or jax.lax.cond for `if`, "
@@ -32,7 +30,6 @@ _INSTEAD: dict[type[Exception], str] = {
     jax.errors.ConcretizationTypeError: ".astype(...) for int() and float(), and sizes "
     "that are the same in all positions",
 }
-_MUST_AGREE = "must return the same alone and under jax.vmap, and each time"
 
 
 class ContractError(ValueError):
@@ -97,11 +94,16 @@ def check(game: Game, *, num_games: int = 64, seed: int = 0) -> None:
     if not isinstance(game, Game):
         raise ValueError(f"game must be a Game, made by its class: {game!r}")
     check_int("num_games", num_games, 1)
-    generator = np.random.default_rng(seed)
     check_types(game)
-    _check_first_position(game)
+    with calling(game, "init"):
+        first, again = game.init(), game.init()
+    is_same = jax.tree.all(jax.tree.map(np.array_equal, first, again))
+    require(is_same, "init: must return the same position each time")
+    player = first.current_player
+    require(player == 0, f"init: player 0 must move first: {player}")
+    require(not first.terminated, "init: the first position must not be the end")
     _check_symmetries(game)
-    num_positions = _check_random_games(game, num_games, generator)
+    num_positions = _check_random_games(game, num_games, np.random.default_rng(seed))
     print(
         f"{game!r} keeps the contract: {num_games} random games, {num_positions:,} "
         f"positions, symmetries ({len(game.symmetries)}), texts and drawings"
@@ -116,24 +118,97 @@ def check_types(game: Game) -> None:
         ContractError: the first violation.
     """
     _check_attributes(game)
-    _check_options(game)
-    _check_results(game)
-
-
-def _is_size(value: object) -> bool:
-    return is_int(value) and value >= 1
+    # An equal game is made of the options.
+    names, found = (
+        sorted(inspect.signature(type(game)).parameters),
+        sorted(game.options),
+    )
+    require(
+        names == found,
+        f"options: must have the arguments of the constructor, {names}: {found}",
+    )
+    with calling(game, "options"):
+        twin = type(game)(**game.options)
+    require(twin == game, f"options: {twin!r}, made of them, must be equal to {game!r}")
+    require(hash(twin) == hash(game), "__hash__: equal games must have the same hash")
+    for name in "num_actions", "observation_shape", "max_moves":
+        value, same = getattr(game, name), getattr(twin, name)
+        require(
+            value == same,
+            f"options: the game made of them must have the same {name}: {value} became "
+            f"{same}",
+        )
+    # The state is a pytree of arrays.
+    states: list[Any] = []
+    with calling(game, "init"):
+        jax.eval_shape(lambda: states.append(game.init()))
+    for path, leaf in jax.tree.leaves_with_path(states[0]):
+        require(
+            leaf is not states[0],
+            "init: the state must be a pytree of arrays; the decorator "
+            f"@jax.tree_util.register_dataclass is missing: {type(leaf)}",
+        )
+        require(
+            isinstance(leaf, jax.Array | np.ndarray | np.generic),
+            f"init: state{jax.tree_util.keystr(path)} must be an array, such as "
+            f"jnp.int8(0): {leaf!r}",
+        )
+    with calling(game, "init"):
+        for name, dtype in ("current_player", np.int8), ("terminated", bool):
+            # A field, or a property that computes from fields.
+            field = jax.eval_shape(lambda name=name: getattr(game.init(), name, None))
+            require(field is not None, f"init: the state must have the field {name}")
+            _require_type(f"init: {name} of the state", field, (), dtype)
+    # A step keeps the types of the state.
+    state, action = jax.eval_shape(game.init), jax.ShapeDtypeStruct((), np.int32)
+    with calling(game, "step"):
+        after = jax.eval_shape(game.step, state, action)
+    old, new = jax.tree.structure(state), jax.tree.structure(after)
+    or_else = "or each step is compiled again"
+    require(
+        old == new,
+        f"step: the state must keep its structure, {or_else}: {old} became {new}",
+    )
+    for (path, leaf), kept in zip(
+        jax.tree.leaves_with_path(state), jax.tree.leaves(after), strict=True
+    ):
+        require(
+            _type(leaf) == _type(kept),
+            f"step: state{jax.tree_util.keystr(path)} must keep its type, {or_else}: "
+            f"{_type(leaf)} became {_type(kept)}",
+        )
+    # The results have their types, and the methods can be vmapped.
+    batch, actions = jax.tree.map(
+        lambda leaf: jax.ShapeDtypeStruct((2, *leaf.shape), leaf.dtype), (state, action)
+    )
+    with calling(game, "step under jax.vmap"):
+        jax.eval_shape(jax.vmap(game.step), batch, actions)
+    for name, shape, dtype in (
+        ("legal_action_mask", (game.num_actions,), bool),
+        ("rewards", (2,), np.float32),
+        ("observe", game.observation_shape, np.float32),
+        ("board", (None, None), np.int8),
+        ("evaluate", (), np.float32),
+    ):
+        method = getattr(game, name)
+        with calling(game, name):
+            result = jax.eval_shape(method, state)
+        _require_type(name, result, shape, dtype)
+        with calling(game, f"{name} under jax.vmap"):
+            jax.eval_shape(jax.vmap(method), batch)
 
 
 def _check_attributes(game: Game) -> None:
+    def is_size(value: object) -> bool:
+        return is_int(value) and value >= 1
+
     for name in "num_actions", "max_moves":
         size = getattr(game, name, None)
-        require(_is_size(size), f"{name}: must be an int >= 1: {size!r}")
+        require(is_size(size), f"{name}: must be an int >= 1: {size!r}")
     shape = getattr(game, "observation_shape", None)
-    is_shape = (
-        isinstance(shape, tuple) and len(shape) == 3 and all(map(_is_size, shape))
-    )
     require(
-        is_shape, f"observation_shape: must be three ints >= 1, (H, W, C): {shape!r}"
+        isinstance(shape, tuple) and len(shape) == 3 and all(map(is_size, shape)),
+        f"observation_shape: must be three ints >= 1, (H, W, C): {shape!r}",
     )
     pieces, name = game.pieces, getattr(game, "name", None)
     is_text = isinstance(pieces, str) and pieces and len(set(pieces)) == len(pieces)
@@ -168,94 +243,15 @@ def _check_attributes(game: Game) -> None:
         )
 
 
-def _check_options(game: Game) -> None:
-    names = sorted(inspect.signature(type(game)).parameters)
-    found = sorted(game.options)
-    require(
-        names == found,
-        f"options: must have the arguments of the constructor, {names}: {found}",
-    )
-    with calling(game, "options"):
-        twin = type(game)(**game.options)
-    require(twin == game, f"options: {twin!r}, made of them, must be equal to {game!r}")
-    require(hash(twin) == hash(game), "__hash__: equal games must have the same hash")
-    for name in "num_actions", "observation_shape", "max_moves":
-        value, same = getattr(game, name), getattr(twin, name)
-        require(
-            value == same,
-            f"options: the game made of them must have the same {name}: {value} became "
-            f"{same}",
-        )
-
-
-def _check_results(game: Game) -> None:
-    """Tests the types of all results, for one position and for two."""
-    found: list[Any] = []
-    with calling(game, "init"):
-        jax.eval_shape(lambda: found.append(game.init()))
-    for path, leaf in jax.tree.leaves_with_path(found[0]):
-        require(
-            leaf is not found[0],
-            "init: the state must be a pytree of arrays; the decorator "
-            f"@jax.tree_util.register_dataclass is missing: {type(leaf)}",
-        )
-        require(
-            isinstance(leaf, jax.Array | np.ndarray | np.generic),
-            f"init: state{jax.tree_util.keystr(path)} must be an array, such as "
-            f"jnp.int8(0): {leaf!r}",
-        )
-    with calling(game, "init"):
-        for name, dtype in ("current_player", np.int8), ("terminated", bool):
-            # A field, or a property that computes from fields.
-            field = jax.eval_shape(lambda name=name: getattr(game.init(), name, None))
-            require(field is not None, f"init: the state must have the field {name}")
-            _require_type(f"init: {name} of the state", field, (), dtype)
-    state, action = jax.eval_shape(game.init), jax.ShapeDtypeStruct((), np.int32)
-    with calling(game, "step"):
-        after = jax.eval_shape(game.step, state, action)
-    old, new = jax.tree.structure(state), jax.tree.structure(after)
-    or_else = "or each step is compiled again"
-    require(
-        old == new,
-        f"step: the state must keep its structure, {or_else}: {old} became {new}",
-    )
-    for (path, leaf), kept in zip(
-        jax.tree.leaves_with_path(state), jax.tree.leaves(after), strict=True
-    ):
-        require(
-            _type(leaf) == _type(kept),
-            f"step: state{jax.tree_util.keystr(path)} must keep its type, {or_else}: "
-            f"{_type(leaf)} became {_type(kept)}",
-        )
-    states, actions = jax.tree.map(
-        lambda leaf: jax.ShapeDtypeStruct((2, *leaf.shape), leaf.dtype), (state, action)
-    )
-    with calling(game, "step under jax.vmap"):
-        jax.eval_shape(jax.vmap(game.step), states, actions)
-    for name, shape, dtype in (
-        ("legal_action_mask", (game.num_actions,), bool),
-        ("rewards", (2,), np.float32),
-        ("observe", game.observation_shape, np.float32),
-        ("board", (None, None), np.int8),
-        ("evaluate", (), np.float32),
-    ):
-        method = getattr(game, name)
-        with calling(game, name):
-            result = jax.eval_shape(method, state)
-        _require_type(name, result, shape, dtype)
-        with calling(game, f"{name} under jax.vmap"):
-            jax.eval_shape(jax.vmap(method), states)
-
-
 def _require_type(
     what: str, found: Any, shape: tuple[int | None, ...], dtype: Any
 ) -> None:
-    is_array = isinstance(found, jax.ShapeDtypeStruct)
-    has_shape = is_array and len(found.shape) == len(shape)
-    has_shape = has_shape and all(
-        size in (None, real) for size, real in zip(shape, found.shape, strict=True)
+    is_array, name = isinstance(found, jax.ShapeDtypeStruct), np.dtype(dtype).name
+    has_shape = is_array and (
+        len(found.shape) == len(shape)
+        and all(map(lambda size, real: size in (None, real), shape, found.shape))
     )
-    has_dtype, name = is_array and found.dtype == dtype, np.dtype(dtype).name
+    has_dtype = is_array and found.dtype == dtype
     sizes = ", ".join("any" if size is None else str(size) for size in shape)
     cast = f", as by .astype({name!r})" if has_shape and not has_dtype else ""
     require(
@@ -269,16 +265,6 @@ def _type(leaf: Any) -> str:
         return repr(leaf)
     sizes = ", ".join(map(str, leaf.shape))
     return f"[{sizes}] {'weakly typed ' if leaf.weak_type else ''}{leaf.dtype.name}"
-
-
-def _check_first_position(game: Game) -> None:
-    with calling(game, "init"):
-        first, again = game.init(), game.init()
-    is_same = jax.tree.all(jax.tree.map(np.array_equal, first, again))
-    require(is_same, "init: must return the same position each time")
-    player = first.current_player
-    require(player == 0, f"init: player 0 must move first: {player}")
-    require(not first.terminated, "init: the first position must not be the end")
 
 
 def _check_symmetries(game: Game) -> None:
@@ -318,8 +304,13 @@ def _check_random_games(
 ) -> int:
     """Plays B random games to their end and one step further; returns the number of
     positions before the end."""
+
+    @jax.jit
+    def call_alone(state: State, action: jax.Array) -> dict[str, Any]:
+        after = select(state.terminated, state, game.step(state, action))
+        return _look(game, state) | {"step": after}
+
     examine_all = jax.jit(jax.vmap(functools.partial(_examine, game)))
-    call_alone = jax.jit(functools.partial(_call, game))
     states = jax.tree.map(
         lambda leaf: np.broadcast_to(
             leaf, (num_games, len(game.symmetries), *np.shape(leaf))
@@ -333,6 +324,11 @@ def _check_random_games(
     )
     history: list[np.ndarray] = []
     num_positions, first_was_over = 0, False
+
+    def agree(array: Any, other: Any) -> bool:
+        # Floats are equal up to rounding.
+        is_float = np.issubdtype(np.asarray(array).dtype, np.floating)
+        return bool((np.allclose if is_float else np.array_equal)(array, other))
 
     def where(index: int) -> str:
         actions = [int(action[index]) for action in history]
@@ -351,8 +347,11 @@ def _check_random_games(
             alone = call_alone(state, seen["action"][0])
         for name, found in alone.items():
             batched = jax.tree.map(lambda leaf: leaf[0, 0], seen[name])
-            is_same = jax.tree.all(jax.tree.map(_agree, found, batched))
-            require(is_same, f"{name}: {_MUST_AGREE} {where(0)}")
+            require(
+                jax.tree.all(jax.tree.map(agree, found, batched)),
+                f"{name}: must return the same alone and under jax.vmap, and each time "
+                f"{where(0)}",
+            )
         # The beginning, the positions after 1, 2, 4, ... moves, and the end.
         is_shown = is_over[0] or len(history) & (len(history) - 1) == 0
         if is_shown and not first_was_over:
@@ -382,9 +381,14 @@ def _check_random_games(
         history.append(seen["action"])
 
 
+def _look(game: Game, state: State) -> dict[str, Any]:
+    names = ("legal_action_mask", "rewards", "observe", "board", "evaluate")
+    return {name: getattr(game, name)(state) for name in names}
+
+
 def _examine(
     game: Game, states: State, noise: jax.Array
-) -> tuple[dict[str, Any], Rules]:
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Tests a position, its images and some steps from it.
 
     Args:
@@ -394,11 +398,43 @@ def _examine(
 
     Returns:
         What the methods return, by name, with the next states as `step` and the chosen
-        `action`; and the rules.
+        `action`; and by the texts of the rules, whether they hold.
     """
     seen = jax.vmap(functools.partial(_look, game))(states)
     state = jax.tree.map(lambda leaf: leaf[0], states)
-    legal = seen["legal_action_mask"][0]
+    legal, rewards, board, observation = (
+        seen[name][0] for name in ("legal_action_mask", "rewards", "board", "observe")
+    )
+    is_over, player = state.terminated, state.current_player
+    most, last = game.max_legal_actions or game.num_actions, len(game.pieces) - 1
+    rules: dict[str, Any] = {
+        "legal_action_mask: an action must be legal until the game is over": is_over
+        | legal.any(),
+        "legal_action_mask: no more actions may be legal than `max_legal_actions`, "
+        f"{most}": legal.sum() <= most,
+        "rewards: must be zeros until the game is over": is_over | (rewards == 0).all(),
+        "rewards: must sum to zero": jnp.abs(rewards.sum()) < 1e-6,
+        "rewards: must be between -1 and 1": (jnp.abs(rewards) <= 1).all(),
+        "observe: the values must be finite": jnp.isfinite(observation).all(),
+        f"board: must be -1 where a cell is empty, else 0 to {last}, a place in "
+        "`pieces`": ((board >= -1) & (board <= last)).all(),
+    }
+    # The image of a position is the position after the images of the moves.
+    for place, symmetry in enumerate(game.symmetries):
+        image, name = symmetry.observation(observation), f"symmetries[{place}]:"
+        is_seen = jnp.isclose(seen["observe"][place], image, equal_nan=True).all()
+        is_legal = seen["legal_action_mask"][place] == legal[symmetry.actions]
+        has_end = (seen["rewards"][place] == rewards).all()
+        for array in states.terminated, states.current_player:
+            has_end &= array[place] == array[0]
+        rules |= {
+            f"{name} `observation(observe(state))` must be `observe(image)`": is_seen,
+            f"{name} `legal_action_mask(state)[actions]` must be "
+            "`legal_action_mask(image)`": is_legal.all(),
+            f"{name} the image must have the same player, end and rewards": has_end,
+        }
+    # A legal action is played. An illegal one, -1 and A are tried; so is -1 in place of
+    # an illegal one if all are legal.
     action = jnp.where(legal, noise, -1).argmax()
     illegal = jnp.where(legal.all(), -1, jnp.where(legal, -1, noise).argmax())
     tries = jnp.stack([illegal, -1, game.num_actions])
@@ -409,62 +445,17 @@ def _examine(
     )
     actions = jnp.concatenate([jnp.asarray(images)[:, action], tries])
     after = jax.vmap(game.step)(repeated, actions.astype(jnp.int32))
-    next_states, tried = (
-        jax.tree.map(lambda leaf: leaf[part], after)  # noqa: B023
-        for part in (slice(len(images)), slice(len(images), None))
-    )
-    next_state = jax.tree.map(lambda leaf: leaf[0], next_states)
-    rules = _position_rules(game, state, seen) | _image_rules(game, states, seen)
-    rules |= _step_rules(game, state, next_state, tried)
-    # `next_state` itself has been tested for changes after the end.
-    next_states = jax.vmap(select)(states.terminated, states, next_states)
-    return seen | {"step": next_states, "action": action}, rules
+    next_states = jax.tree.map(lambda leaf: leaf[:-3], after)
+    next_state = jax.tree.map(lambda leaf: leaf[0], after)
+    tried = jax.tree.map(lambda leaf: leaf[-3:], after)
 
+    def is_same(other: State) -> jax.Array:
+        same = jax.tree.map(lambda old, new: (old == new).all(), state, other)
+        return jnp.stack(jax.tree.leaves(same)).all()
 
-def _look(game: Game, state: State) -> dict[str, Any]:
-    names = ("legal_action_mask", "rewards", "observe", "board", "evaluate")
-    return {name: getattr(game, name)(state) for name in names}
-
-
-def _call(game: Game, state: State, action: jax.Array) -> dict[str, Any]:
-    after = select(state.terminated, state, game.step(state, action))
-    return _look(game, state) | {"step": after}
-
-
-def _agree(array: Any, other: Any) -> bool:
-    """Returns whether arrays are equal, floats up to rounding."""
-    is_float = np.issubdtype(np.asarray(array).dtype, np.floating)
-    return bool((np.allclose if is_float else np.array_equal)(array, other))
-
-
-def _position_rules(game: Game, state: State, seen: dict[str, Any]) -> Rules:
-    legal, rewards, board, observation = (
-        seen[name][0] for name in ("legal_action_mask", "rewards", "board", "observe")
-    )
-    is_over, last = state.terminated, len(game.pieces) - 1
-    most = game.max_legal_actions or game.num_actions
-    has_legal = is_over | legal.any()
-    no_rewards = is_over | (rewards == 0).all()
-    return {
-        "legal_action_mask: an action must be legal until the game is over": has_legal,
-        "legal_action_mask: no more actions may be legal than `max_legal_actions`, "
-        f"{most}": legal.sum() <= most,
-        "rewards: must be zeros until the game is over": no_rewards,
-        "rewards: must sum to zero": jnp.abs(rewards.sum()) < 1e-6,
-        "rewards: must be between -1 and 1": (jnp.abs(rewards) <= 1).all(),
-        "observe: the values must be finite": jnp.isfinite(observation).all(),
-        f"board: must be -1 where a cell is empty, else 0 to {last}, a place in "
-        "`pieces`": ((board >= -1) & (board <= last)).all(),
-    }
-
-
-def _step_rules(game: Game, state: State, after: State, tried: State) -> Rules:
-    """`tried`: leaves `[3, ...]`; after an illegal action, -1 and A."""
-    is_over, player = state.terminated, state.current_player
-    takes_turns = is_over | (after.current_player == 1 - player)
-    is_same = functools.partial(_is_same, state)
-    stays = ~is_over | is_same(after) & jax.vmap(is_same)(tried).all()
-    rules: Rules = {
+    takes_turns = is_over | (next_state.current_player == 1 - player)
+    stays = ~is_over | is_same(next_state) & jax.vmap(is_same)(tried).all()
+    rules |= {
         "step: the players must take turns, in the last step too": takes_turns,
         "step: nothing may change once the game is over": stays,
     }
@@ -472,40 +463,12 @@ def _step_rules(game: Game, state: State, after: State, tried: State) -> Rules:
     loss = jnp.where(player == 0, 1, -1) * jnp.array([-1.0, 1.0])
     is_loss = (jax.vmap(game.rewards)(tried) == loss).all(axis=1)
     is_loss = is_over | ~tried.terminated | is_loss
-    # -1 is tried in place of an illegal action if all actions are legal.
-    for place, what in (0, "an illegal action"), (slice(1, 3), "-1 or num_actions"):
-        rules[f"step: {what} must end the game"] = ends[place].all()
-        rules[f"step: {what} must be a loss for its player"] = is_loss[place].all()
-    return rules
-
-
-def _is_same(state: State, other: State) -> jax.Array:
-    same = jax.tree.map(lambda old, new: (old == new).all(), state, other)
-    return jnp.stack(jax.tree.leaves(same)).all()
-
-
-def _image_rules(game: Game, states: State, seen: dict[str, Any]) -> Rules:
-    """Compares the images of a position with what the methods return for them; the
-    image of a position is the position after the images of the moves."""
-    legal, rewards, observations = (
-        seen[name] for name in ("legal_action_mask", "rewards", "observe")
-    )
-    rules: Rules = {}
-    for place, symmetry in enumerate(game.symmetries):
-        image = symmetry.observation(observations[0])
-        is_seen = jnp.isclose(observations[place], image, equal_nan=True).all()
-        is_legal = (legal[place] == legal[0][symmetry.actions]).all()
-        has_end = (rewards[place] == rewards[0]).all()
-        for array in states.terminated, states.current_player:
-            has_end &= array[place] == array[0]
-        name = f"symmetries[{place}]:"
-        rules |= {
-            f"{name} `observation(observe(state))` must be `observe(image)`": is_seen,
-            f"{name} `legal_action_mask(state)[actions]` must be "
-            "`legal_action_mask(image)`": is_legal,
-            f"{name} the image must have the same player, end and rewards": has_end,
-        }
-    return rules
+    for part, what in (0, "an illegal action"), (slice(1, 3), "-1 or num_actions"):
+        rules[f"step: {what} must end the game"] = ends[part].all()
+        rules[f"step: {what} must be a loss for its player"] = is_loss[part].all()
+    # `next_state` itself has been tested for changes after the end.
+    next_states = jax.vmap(select)(states.terminated, states, next_states)
+    return seen | {"step": next_states, "action": action}, rules
 
 
 def _check_texts_and_drawings(
@@ -515,9 +478,6 @@ def _check_texts_and_drawings(
     columns, rows = list(game.column_labels), list(game.row_labels)
     require(len(columns) == width, f"column_labels: must be {width}: {columns}")
     require(len(rows) in (0, height), f"row_labels: must be {height} or none: {rows}")
-    if not state.terminated:
-        with calling(game, "texts"):
-            _check_texts(game, state)
     with calling(game, "drawings"):
         cells = () if last_action is None else game.last_cells(state, last_action)
         require(
@@ -530,33 +490,35 @@ def _check_texts_and_drawings(
         svg = game.to_svg(state, last_action, policies={"uniform": policy})
         is_svg = isinstance(svg, str) and svg.startswith("<svg")
         require(is_svg, f"to_svg: must return an SVG document: {svg!r}")
-
-
-def _check_texts(game: Game, state: State) -> None:
-    legal = np.flatnonzero(game.legal_action_mask(state)).tolist()
-    actions: dict[str, int] = {}
-    for action in legal:
-        text = game.action_to_text(state, action)
-        is_text = isinstance(text, str) and text
-        require(is_text, f"action_to_text: must return a text for {action}: {text!r}")
-        other = actions.setdefault(text.lower(), action)
-        require(
-            other == action,
-            "action_to_text: legal actions must have different texts, regardless of "
-            f"case; {other} and {action} have {text!r}",
-        )
-    for action in legal[:: max(1, len(legal) // _NUM_READ)][:_NUM_READ]:
-        text = game.action_to_text(state, action)
-        for written in text, f" {text.upper()}\n":
-            found = game.text_to_action(state, written)
-            require(
-                found == action,
-                f"text_to_action: must read {written!r} as {action}: {found!r}",
-            )
-    try:
-        found = game.text_to_action(state, "no action")
-    except ValueError:
+    if state.terminated:
         return
-    raise ContractError(
-        f"text_to_action: must refuse 'no action' by a ValueError: {found!r}"
-    )
+    with calling(game, "texts"):
+        legal = np.flatnonzero(game.legal_action_mask(state)).tolist()
+        actions: dict[str, int] = {}
+        for action in legal:
+            text = game.action_to_text(state, action)
+            is_text = isinstance(text, str) and text
+            require(
+                is_text, f"action_to_text: must return a text for {action}: {text!r}"
+            )
+            other = actions.setdefault(text.lower(), action)
+            require(
+                other == action,
+                "action_to_text: legal actions must have different texts, regardless "
+                f"of case; {other} and {action} have {text!r}",
+            )
+        for action in legal[:: max(1, len(legal) // NUM_READ)][:NUM_READ]:
+            text = game.action_to_text(state, action)
+            for written in text, f" {text.upper()}\n":
+                found = game.text_to_action(state, written)
+                require(
+                    found == action,
+                    f"text_to_action: must read {written!r} as {action}: {found!r}",
+                )
+        try:
+            found = game.text_to_action(state, "no action")
+        except ValueError:
+            return
+        raise ContractError(
+            f"text_to_action: must refuse 'no action' by a ValueError: {found!r}"
+        )
