@@ -49,12 +49,34 @@ def join_processes(
             connect.
     """
     given = (coordinator, num_processes, process_id)
-    if coordinator is not None or num_processes is not None or process_id is not None:
-        _check_arguments(*given)
-    if coordinator is not None and process_id:
-        _await(coordinator)
-    # JAX would end this process too, but with a long traceback.
-    waiting = threading.Timer(START_SECONDS, _give_up)
+    if any(argument is not None for argument in given):
+        if coordinator is None or num_processes is None or process_id is None:
+            raise ValueError(
+                "--coordinator, --num-processes and --process-id must be given together"
+            )
+        host, _, port = coordinator.rpartition(":")
+        if not host or not port.isdecimal() or not 0 < int(port) < 2**16:
+            raise ValueError(f"--coordinator must be HOST:PORT: {coordinator!r}")
+        if num_processes < 1:
+            raise ValueError(f"--num-processes must be >= 1: {num_processes}")
+        if not 0 <= process_id < num_processes:
+            raise ValueError(
+                f"--process-id must be from 0 to {num_processes - 1}: {process_id}"
+            )
+        if process_id:
+            _await(host, int(port))
+
+    def give_up() -> None:
+        text = (
+            f"azjax: not all processes connected within {START_SECONDS} seconds: start "
+            "--num-processes of them, with the same options\n"
+        )
+        os.write(sys.stderr.fileno(), text.encode())
+        os._exit(USAGE_ERROR)
+
+    # `jax.distributed.initialize` cannot be interrupted. JAX would end this process
+    # too, but with a long traceback.
+    waiting = threading.Timer(START_SECONDS, give_up)
     waiting.daemon = True
     waiting.start()
     try:
@@ -78,51 +100,17 @@ def join_processes(
         waiting.cancel()
 
 
-def _give_up() -> None:
-    """Ends this process with one line; `jax.distributed.initialize` cannot be
-    interrupted."""
-    text = (
-        f"azjax: not all processes connected within {START_SECONDS} seconds: start "
-        "--num-processes of them, with the same options\n"
-    )
-    os.write(sys.stderr.fileno(), text.encode())
-    os._exit(USAGE_ERROR)
-
-
-def _check_arguments(
-    coordinator: str | None, num_processes: int | None, process_id: int | None
-) -> None:
-    if coordinator is None or num_processes is None or process_id is None:
-        raise ValueError(
-            "--coordinator, --num-processes and --process-id must be given together"
-        )
-    host, _, port = coordinator.rpartition(":")
-    if not host or not port.isdecimal() or not 0 < int(port) < 2**16:
-        raise ValueError(f"--coordinator must be HOST:PORT: {coordinator!r}")
-    if num_processes < 1:
-        raise ValueError(f"--num-processes must be >= 1: {num_processes}")
-    if not 0 <= process_id < num_processes:
-        raise ValueError(
-            f"--process-id must be from 0 to {num_processes - 1}: {process_id}"
-        )
-
-
-def _await(coordinator: str) -> None:
-    """Waits for the first process; JAX would end this process if it did not answer.
-
-    Raises:
-        ValueError: nothing answers there.
-    """
-    host, _, port = coordinator.rpartition(":")
+def _await(host: str, port: int) -> None:
+    """Waits for the first process; JAX would end this process if it did not answer."""
     end = time.monotonic() + START_SECONDS
     while True:
         try:
-            with socket.create_connection((host.strip("[]"), int(port)), timeout=5):
+            with socket.create_connection((host.strip("[]"), port), timeout=5):
                 return
         except OSError as error:
             if time.monotonic() > end:
                 raise ValueError(
-                    f"no process answers at --coordinator {coordinator} within "
+                    f"no process answers at --coordinator {host}:{port} within "
                     f"{START_SECONDS} seconds ({error}): start process 0 there, with "
                     "the same options"
                 ) from None
@@ -155,12 +143,8 @@ def in_any(flag: bool) -> bool:
 
 @contextlib.contextmanager
 def raise_on_all_processes() -> Iterator[None]:
-    """A context at whose end an error of one process is raised in all of them.
-
-    Raises:
-        ValueError: raised in this process, or in another, which the message names.
-        OSError: raised in this process.
-    """
+    """A context at whose end a ValueError or OSError of one process is raised in all of
+    them, elsewhere as a ValueError that names the process."""
     if jax.process_count() == 1:
         yield
         return
@@ -186,13 +170,8 @@ class LostSaveError(OSError):
 
 @contextlib.contextmanager
 def raise_save_error_on_all_processes() -> Iterator[None]:
-    """`raise_on_all_processes` for errors after which Orbax's threads cannot be joined.
-
-    Raises:
-        ValueError, OSError: in a run of one process.
-        LostSaveError: in a run of several processes, in place of the errors of
-            `raise_on_all_processes`.
-    """
+    """`raise_on_all_processes` for errors after which Orbax's threads cannot be joined;
+    several processes raise a `LostSaveError` in their place."""
     try:
         with raise_on_all_processes():
             yield
@@ -261,14 +240,8 @@ def absent_processes(text: str) -> tuple[int, ...]:
 
 
 def check_same(values: Mapping[str, Any]) -> None:
-    """Checks that all processes have the same settings and versions.
-
-    Args:
-        values: JSON values by name.
-
-    Raises:
-        ValueError: they differ from those of the first process.
-    """
+    """Checks that all processes have the same settings and versions: JSON values by
+    name."""
     if jax.process_count() == 1:
         return
     mine = json.loads(json.dumps(values))
@@ -286,11 +259,7 @@ def check_same(values: Mapping[str, Any]) -> None:
 
 
 def check_shared(directory: Directory) -> None:
-    """Checks that all processes see the same directory.
-
-    Raises:
-        ValueError: a process sees another one.
-    """
+    """Checks that all processes see the same directory."""
     if jax.process_count() == 1:
         return
     # A random name, so that the path is neither a link nor an existing file.

@@ -2,7 +2,7 @@
 
 import contextlib
 from collections.abc import Iterator
-from typing import Any, NamedTuple
+from typing import Any
 
 import jax
 import numpy as np
@@ -20,25 +20,6 @@ from azjax.training.distributed import (
 from azjax.training.run_directory import disk_errors
 from azjax.training.self_play import Trajectory
 from azjax.training.stored_policy import listed_entries
-
-
-class Chunk(NamedTuple):
-    """The moves of an iteration in the lanes of this process, as NumPy arrays.
-
-    iteration: number of the iteration, from 1.
-    num_simulations: of a full search.
-    lanes: `[l]` the numbers of the lanes.
-    ply: `[l, B / L]` moves since the opening, before the first move of the chunk.
-    trajectory: leaves `[l, T, B / L, ...]`.
-    policy_values: `[l, T, B / L, ...]` float16; see `store_values`.
-    """
-
-    iteration: int
-    num_simulations: int
-    lanes: np.ndarray
-    ply: np.ndarray
-    trajectory: Trajectory
-    policy_values: np.ndarray
 
 
 class KeptGames:
@@ -127,9 +108,11 @@ class KeptGames:
         )
 
         def make_rows() -> Rows:
-            arrays = jax.tree.map(_on_host, (ply, trajectory, policy_values))
-            chunk = Chunk(iteration, num_simulations, lanes, *arrays)
-            return rows_of(chunk, self._config)
+            arrays = jax.tree.map(
+                lambda array: np.concatenate([shard.data for shard in _shards(array)]),
+                (ply, trajectory, policy_values),
+            )
+            return rows_of(self._config, iteration, num_simulations, lanes, *arrays)
 
         with self._noting_failure():
             self.writer.add(iteration, make_rows)
@@ -170,27 +153,41 @@ def _shards(array: jax.Array) -> list[Any]:
     return sorted(array.addressable_shards, key=lambda shard: shard.index[0].start or 0)
 
 
-def _on_host(array: jax.Array) -> np.ndarray:
-    parts = [np.asarray(shard.data) for shard in _shards(array)]
-    return parts[0] if len(parts) == 1 else np.concatenate(parts)
-
-
-def rows_of(chunk: Chunk, config: TrainConfig) -> Rows:
-    """Returns the positions of a chunk, game by game.
+def rows_of(  # noqa: PLR0917
+    config: TrainConfig,
+    iteration: int,
+    num_simulations: int,
+    lanes: np.ndarray,
+    first_ply: np.ndarray,
+    trajectory: Any,
+    policy_values: np.ndarray,
+) -> Rows:
+    """Returns the positions of an iteration in the lanes of this process, game by game.
 
     A game's id is `move * num_games + slot`, where `move` counts the moves of each slot
     in the run before the game's first one: it needs no counter in the training state.
+
+    Args:
+        config: the run's settings.
+        iteration: number of the iteration, from 1.
+        num_simulations: of a full search.
+        lanes: `[l]` the numbers of the lanes.
+        first_ply: `[l, B / L]` moves since the opening, before the first move.
+        trajectory: a `Trajectory` of NumPy arrays, `[l, T, B / L, ...]`.
+        policy_values: `[l, T, B / L, ...]` float16; see `store_values`.
     """
-    trajectory: Any = chunk.trajectory  # of NumPy arrays
-    num_moves = config.self_play.moves_per_chunk
-    slots_per_lane = chunk.ply.shape[1]
-    ply = _plies(chunk.ply, trajectory.terminated)
-    move = (chunk.iteration - 1) * num_moves + np.arange(num_moves)
+    num_moves, slots_per_lane = trajectory.action.shape[1:]
+    ply = np.empty(trajectory.terminated.shape, np.int32)
+    following = first_ply
+    for number in range(num_moves):
+        ply[:, number] = following
+        following = np.where(trajectory.terminated[:, number], 0, following + 1)
+    move = (iteration - 1) * num_moves + np.arange(num_moves)
     start = move[:, None] - ply.astype(np.int64)
-    slot = chunk.lanes[:, None, None] * slots_per_lane + np.arange(slots_per_lane)
+    slot = lanes[:, None, None] * slots_per_lane + np.arange(slots_per_lane)
     game = start * config.self_play.num_games + slot
     by_slot, policy_values = jax.tree.map(
-        lambda leaf: np.moveaxis(leaf, 1, 2), (trajectory, chunk.policy_values)
+        lambda leaf: np.moveaxis(leaf, 1, 2), (trajectory, policy_values)
     )
 
     def flat(leaf: np.ndarray) -> np.ndarray:
@@ -219,21 +216,6 @@ def rows_of(chunk: Chunk, config: TrainConfig) -> Rows:
         reward=flat(trajectory.reward),
         terminated=flat(trajectory.terminated),
         simulations=np.where(
-            entries.counts > 0, chunk.num_simulations, config.self_play.fast_simulations
+            entries.counts > 0, num_simulations, config.self_play.fast_simulations
         ).astype(np.int32),
     )
-
-
-def _plies(first: np.ndarray, terminated: np.ndarray) -> np.ndarray:
-    """Returns `[l, T, B]` int32, the moves since the opening before each move.
-
-    Args:
-        first: `[l, B]` those before the first move.
-        terminated: `[l, T, B]` bool; whether the move ended the game.
-    """
-    plies = np.empty(terminated.shape, np.int32)
-    ply = first
-    for move in range(terminated.shape[1]):
-        plies[:, move] = ply
-        ply = np.where(terminated[:, move], 0, ply + 1)
-    return plies

@@ -105,38 +105,13 @@ def reanalyze(
     check_int("batch_size", batch_size, 1)
     check_seed("seed", seed)
     files = stored_files(sources, player.game)
-    about = _about(files, player, seed)
-    _check_directory(directory, about)
-    total = _count(files, player.game, batch_size)
-    if not total.games:
-        raise ValueError(f"no finished game in {', '.join(map(str, sources))}")
-    directory.mkdir(parents=True, exist_ok=True)
-    with locked(directory, work="reanalyzing games", option="directory"):
-        run = _begin(directory, about)
-        if (directory / GAMES).exists():
-            report("finished already")
-            return total
-        _write_files(
-            directory / _UNFINISHED,
-            _read_all(files, player.game),
-            PositionSearches(player, batch_size, seed),
-            run,
-            lambda done: report(f"{done:,} of {total.positions:,} positions"),
-        )
-        (directory / _UNFINISHED).rename(directory / GAMES)
-    return total
-
-
-def _about(
-    files: Sequence[Sequence[GameFile]], player: AlphaZeroPlayer, seed: int
-) -> dict[str, Any]:
-    """Returns what determines the new games, as JSON has it."""
+    # What determines the new games, as JSON has it.
     weights = hashlib.sha256()
     for name, leaf in named_leaves(player.variables).items():
         values = np.asarray(leaf)
         weights.update(f"{name} {values.dtype} {values.shape}".encode())
         weights.update(np.ascontiguousarray(values).tobytes())
-    return {
+    about = {
         "game": repr(player.game),
         "files": [
             [
@@ -150,6 +125,29 @@ def _about(
         "simulations": player.simulations,
         "seed": seed,
     }
+    _check_directory(directory, about)
+    total = _count(files, player.game, batch_size)
+    if not total.games:
+        raise ValueError(f"no finished game in {', '.join(map(str, sources))}")
+    directory.mkdir(parents=True, exist_ok=True)
+    with locked(directory, work="reanalyzing games", option="directory"):
+        run = _check_directory(directory, about)
+        if run is None:
+            run = secrets.token_hex(8)
+            text = json.dumps(about | {"run": run}, indent=2)
+            replace_file(directory / ABOUT_FILE, text.encode())
+        if (directory / GAMES).exists():
+            report("finished already")
+            return total
+        _write_files(
+            directory / _UNFINISHED,
+            _read_all(files, player.game),
+            PositionSearches(player, batch_size, seed),
+            run,
+            lambda done: report(f"{done:,} of {total.positions:,} positions"),
+        )
+        (directory / _UNFINISHED).rename(directory / GAMES)
+    return total
 
 
 def _check_directory(directory: Path, about: dict[str, Any]) -> str | None:
@@ -179,16 +177,6 @@ def _check_directory(directory: Path, about: dict[str, Any]) -> str | None:
             f"{directory} holds a reanalysis with other {' and '.join(other)}: "
             "repeat it as it was started, or give a new directory"
         )
-    return run
-
-
-def _begin(directory: Path, about: dict[str, Any]) -> str:
-    """Returns the run id of the new games; writes it, with `about`, at the start."""
-    run = _check_directory(directory, about)
-    if run is None:
-        run = secrets.token_hex(8)
-        text = json.dumps(about | {"run": run}, indent=2)
-        replace_file(directory / ABOUT_FILE, text.encode())
     return run
 
 

@@ -45,16 +45,12 @@ class SweepRun:
 
 
 def read_sweep(path: Path) -> list[SweepRun]:
-    """Reads the runs of a sweep from a TOML file.
+    """Reads the runs of a sweep from a TOML file, which is checked.
 
     An entry of the file is a setting by its name, with one value or a list of values; a
     value that is itself a list is one of several numbers. With `samples` and
     `sample_seed` so many different combinations are drawn at random; a larger number
     keeps those of a smaller one.
-
-    Raises:
-        ValueError: the file is no TOML, or an entry is not allowed.
-        OSError: it cannot be read.
     """
     with open_regular(path, MAX_SWEEP_BYTES) as file:
         content = file.read(MAX_SWEEP_BYTES)

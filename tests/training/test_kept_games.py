@@ -7,13 +7,13 @@ import pytest
 from training.tiny_runs import assert_same_player, config, metrics, stopping_after
 
 from azjax import games
-from azjax.data import GAMES, game_files, unpack_states, writer
+from azjax.data import GAMES, files, game_files, unpack_states
 from azjax.games.host import first_state
 from azjax.players import first_network
 from azjax.search import AlphaZeroConfig
 from azjax.training import DataConfig, ReplayConfig, SelfPlayConfig, train
 from azjax.training.alphazero import make_algorithm, train_iteration
-from azjax.training.kept_games import Chunk, KeptGames, rows_of
+from azjax.training.kept_games import KeptGames, rows_of
 from azjax.training.self_play import Trajectory
 from azjax.training.stored_policy import StoredPolicy
 
@@ -186,8 +186,7 @@ def test_a_fast_search_has_no_policy_target_and_its_own_simulations():
         terminated=np.array([[[True], [False]]]),
     )
     ply = np.array([[4]], np.int32)
-    chunk = Chunk(3, 20, np.array([5]), ply, trajectory, policy_values)
-    rows = rows_of(chunk, settings)
+    rows = rows_of(settings, 3, 20, np.array([5]), ply, trajectory, policy_values)
     assert rows.simulations.tolist() == [5, 20]
     assert rows.policy_counts.tolist() == [0, 2]
     assert rows.policy_actions.tolist() == [2, 7]
@@ -203,7 +202,7 @@ def test_games_that_cannot_be_written_do_not_stop_the_run(
     def full(directory, content):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(writer, "replace_file", full)
+    monkeypatch.setattr(files, "replace_file", full)
     with stopping_after(2):
         run = train(config(tmp_path / "run"))
     out = capsys.readouterr().out
