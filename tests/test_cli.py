@@ -16,7 +16,7 @@ from azjax import __main__ as program
 from azjax import cli, games
 from azjax import program as azjax_program
 from azjax.commands import train as train_module
-from azjax.players.schema import VERSION
+from azjax.settings import FORMAT
 from azjax.training import TrainConfig, plots
 from azjax.training.loop import AlphaZero
 from azjax.training.optimizer_identity import DEFAULT
@@ -285,7 +285,7 @@ def test_a_checkpoint_of_another_version_is_refused_and_kept(run, tmp_path, refu
 
 @pytest.mark.parametrize("file", ["config.json", "player/player.safetensors"])
 def test_files_of_another_version_are_refused_and_kept(run, tmp_path, refused, file):
-    newer = VERSION + 1
+    newer = FORMAT + 1
     directory = tmp_path / "run"
     shutil.copytree(run, directory)
     path = directory / file

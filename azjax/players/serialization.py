@@ -20,8 +20,6 @@ import numpy as np
 import safetensors.numpy
 
 from azjax import games
-from azjax.checks import check_int, check_seed, printable
-from azjax.config_registry import record_from_json
 from azjax.networks import (
     Network,
     NetworkConfig,
@@ -35,7 +33,6 @@ from azjax.networks import (
 )
 from azjax.players.alphazero import AlphaZeroPlayer
 from azjax.players.model import num_edges
-from azjax.players.schema import VERSION, migrate
 from azjax.players.simple import QPlayer
 from azjax.remote import (
     Directory,
@@ -46,6 +43,8 @@ from azjax.remote import (
     store_problem,
 )
 from azjax.search import SearchConfig
+from azjax.settings import FORMAT, Seed, check, check_format, check_int, from_json
+from azjax.text import printable
 
 PLAYER_FILE = "player.safetensors"
 SETTINGS_KEY = "azjax"  # of the header's metadata
@@ -117,7 +116,7 @@ def player_bytes(player: TrainedPlayer, dtype: str = "float32") -> bytes:
 def config_of(player: TrainedPlayer) -> dict[str, Any]:
     """Returns a player's settings as JSON values."""
     return {
-        "format": VERSION,
+        "format": FORMAT,
         "game": player.game.name,
         "options": player.game.options,
         "seed": player.seed,
@@ -163,13 +162,13 @@ def load_player_file(
     config, arrays = read_file(path, source, most or LARGEST_WEIGHT_BYTES)
     _check_kind(source, config, None)
     with _reading_settings(source):
-        config = migrate(config)
-        check_seed("seed", config["seed"])
+        config = check_format(config)
+        check("seed", config["seed"], Seed)
         game = games.make(config["game"], **config["options"])
         search = SearchConfig.from_json(config["search"], "search.")
         most_nodes = MAX_REUSED_EDGES // num_edges(game)
         check_int("search.tree_reuse_nodes", search.tree_reuse_nodes, 0, most_nodes)
-        network_config = record_from_json(NetworkConfig, config["network"], "network.")
+        network_config = from_json(NetworkConfig, config["network"], "network.")
     seed, has_own_parts = config["seed"], bool(config.get("has_own_parts", False))
     if has_own_parts and parts is None:
         raise MissingPartsError(
@@ -294,7 +293,7 @@ class TrainedQ:
 def save_q_player(directory: Path, trained: TrainedQ) -> None:
     """Writes a player, atomically; the directory is created if missing."""
     config = {
-        "format": VERSION,
+        "format": FORMAT,
         "kind": Q_LEARNING,
         "game": trained.game.name,
         "options": trained.game.options,
@@ -328,7 +327,7 @@ def load_q_player(
     )
     _check_kind(directory, config, Q_LEARNING)
     with _reading_settings(directory):
-        config = migrate(config)
+        config = check_format(config)
         game = games.make(config["game"], **config["options"])
         network_config = QNetworkConfig(
             form=config["network"]["form"],

@@ -16,7 +16,6 @@ from pathlib import Path
 from typing import Any, TextIO, TypeGuard
 
 from azjax import games
-from azjax.players.schema import VERSION, migrate
 from azjax.players.serialization import MAX_CONFIG_BYTES
 from azjax.remote import (
     Directory,
@@ -27,6 +26,7 @@ from azjax.remote import (
     store_errors,
     write_new,
 )
+from azjax.settings import FORMAT, check_format
 from azjax.training.distributed import (
     check_same,
     check_shared,
@@ -252,16 +252,20 @@ def disk_errors(directory: Directory) -> Iterator[None]:
 
 
 def read_config(path: Directory) -> dict[str, Any]:
-    """Reads a `config.json`, migrated to this version.
+    """Reads a `config.json`.
 
     Args:
         path: of the file, of any origin.
 
     Raises:
-        ValueError: it is damaged, or its version is unknown.
+        ValueError: it is damaged, or of another format.
         OSError: it is missing or cannot be read.
     """
-    return _migrate(_read(path), path)
+    content = _read(path)
+    try:
+        return check_format(content)
+    except ValueError as error:
+        raise ValueError(f"{path} cannot be read: {error}") from None
 
 
 def _read(path: Directory) -> Any:
@@ -311,21 +315,13 @@ def check_still_there(directory: Directory, run: str) -> None:
     )
 
 
-def _migrate(content: Any, path: Directory) -> dict[str, Any]:
-    try:
-        return migrate(content)
-    except ValueError as error:
-        raise ValueError(f"{path} cannot be read: {error}") from None
-
-
 def _check_same_run(
     directory: Directory, wanted: dict[str, Any], report: Callable[[str], None]
 ) -> dict[str, Any]:
     """Checks that the settings are those of the run in the directory. Returns them,
     completed with settings that only the run has."""
     try:
-        content = _read(directory / CONFIG_FILE)
-        saved = _migrate(content, directory / CONFIG_FILE)
+        saved = read_config(directory / CONFIG_FILE)
     except ValueError as error:
         raise ValueError(f"{error}; give another --run-dir") from None
     if is_run_id(saved.get("run")):
@@ -342,8 +338,7 @@ def _check_same_run(
         if wanted.get(name, "") is None or _is_same_path(saved, wanted, name):
             wanted = wanted | {name: saved.get(name)}
     saved, comparable_wanted = _comparable(saved, wanted, report)
-    is_older = content["format"] < VERSION  # settings may be missing
-    differences = _differences(saved, comparable_wanted, is_older=is_older)
+    differences = _differences(saved, comparable_wanted)
     if not differences:
         return wanted
     by_length = by_player = ""
@@ -386,10 +381,7 @@ def _comparable(
         for name in ("notes", "minutes", "iterations", "data", "report", "run"):
             settings.pop(name, None)
     old, new = saved.get("optimizer"), wanted.get("optimizer")
-    if old is None:  # a run of an older version
-        saved.pop("optimizer", None)
-        wanted.pop("optimizer", None)
-    elif isinstance(old, dict) and isinstance(new, dict):
+    if isinstance(old, dict) and isinstance(new, dict):
         saved["optimizer"], wanted["optimizer"] = comparable(old, new)
         if old.get("versions") != new.get("versions"):
             before, now = (
@@ -425,7 +417,7 @@ def _as_json(
 ) -> dict[str, Any]:
     """Returns the configuration as JSON values, without the directory, which may be
     moved."""
-    values = {"format": VERSION, **config.to_json()}
+    values = {"format": FORMAT, **config.to_json()}
     if optimizer is not None:
         values["optimizer"] = optimizer
     if hooks:
@@ -436,7 +428,7 @@ def _as_json(
 
 
 def _differences(
-    saved: dict[str, Any], wanted: dict[str, Any], prefix: str = "", *, is_older: bool
+    saved: dict[str, Any], wanted: dict[str, Any], prefix: str = ""
 ) -> list[str]:
     differences = []
     algorithm = saved.get("algorithm")
@@ -447,9 +439,7 @@ def _differences(
     for key in [*wanted, *(key for key in saved if key not in wanted)]:
         old, new = saved.get(key), wanted.get(key)
         if isinstance(old, dict) and isinstance(new, dict):
-            differences += _differences(old, new, f"{prefix}{key}.", is_older=is_older)
-        elif is_older and key not in saved:
-            continue
+            differences += _differences(old, new, f"{prefix}{key}.")
         elif old != new:
             differences.append(f"{prefix}{key} was {old}, is {new}")
     return differences

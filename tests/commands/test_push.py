@@ -14,9 +14,9 @@ from azjax.networks import (
     QNetworkConfig,
     init_q_network,
 )
-from azjax.players.schema import VERSION
 from azjax.players.serialization import load_player_file
 from azjax.search import GumbelConfig
+from azjax.settings import FORMAT
 from azjax.training import preset
 from azjax.training.model_card import card_of_page, model_card
 
@@ -39,7 +39,7 @@ def run(player, tmp_path):
     directory = tmp_path / "run"
     players.save_player(directory / "player", player)
     settings = preset("cpu", "tic_tac_toe", iterations=1).to_json()
-    (directory / "config.json").write_text(json.dumps(settings | {"format": VERSION}))
+    (directory / "config.json").write_text(json.dumps(settings | {"format": FORMAT}))
     row = {"kind": "evaluation", "iteration": 1, "seconds": 9.0, "positions": 77}
     row |= {"games": 5, "updates": 1}
     (directory / "metrics.jsonl").write_text(json.dumps(row) + "\n")

@@ -17,8 +17,8 @@ import pytest
 
 from azjax import games, players
 from azjax.commands.train import parse_train_config
-from azjax.players.schema import VERSION
 from azjax.players.serialization import pretrained_directory
+from azjax.settings import FORMAT
 from azjax.training import preset
 
 FOLDER = pathlib.Path(__file__).parents[2] / "experiments"
@@ -36,7 +36,7 @@ def test_a_player_can_be_shipped_at_half_its_size(
 ):
     save_untrained_player(tmp_path / "run" / "player", dtype="bfloat16")
     settings = preset("cpu", "tic_tac_toe", iterations=1).to_json()
-    settings["format"] = VERSION
+    settings["format"] = FORMAT
     (tmp_path / "run" / "config.json").write_text(json.dumps(settings))
     row = {"kind": "evaluation", "iteration": 1, "seconds": 9.0, "positions": 77}
     row |= {"games": 5, "updates": 1}

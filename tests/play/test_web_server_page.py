@@ -40,7 +40,7 @@ def runs(tmp_path_factory):
     """Two runs of Breakthrough, and a stopped run that has a strong player."""
     run = tmp_path_factory.mktemp("runs") / "first"
     (run / "plots").mkdir(parents=True)
-    (run / "config.json").write_text(json.dumps({"format": 2, "game": "tic_tac_toe"}))
+    (run / "config.json").write_text(json.dumps({"format": 10, "game": "tic_tac_toe"}))
     matplotlib.image.imsave(run / "plots" / "learning.png", np.zeros((40, 60)))
     shutil.copytree(pretrained_directory(games.make("tic_tac_toe")), run / "player")
     add_row(run.parent, iteration=7, policy_loss=0.51234)

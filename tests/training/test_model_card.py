@@ -3,7 +3,7 @@ import json
 import pytest
 
 from azjax import games
-from azjax.players.schema import VERSION
+from azjax.settings import FORMAT
 from azjax.training import preset
 from azjax.training.model_card import card_of_page, hub_page, model_card
 
@@ -11,7 +11,7 @@ EVALUATION = {"kind": "evaluation", "games": 3, "updates": 4, "seconds": 61.0}
 
 
 def write_config(run, config):
-    settings = config.to_json() | {"format": VERSION}
+    settings = config.to_json() | {"format": FORMAT}
     (run / "config.json").write_text(json.dumps(settings))
 
 

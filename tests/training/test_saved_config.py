@@ -1,7 +1,5 @@
 import dataclasses
 import json
-import pathlib
-import shutil
 
 import pytest
 
@@ -18,8 +16,6 @@ from azjax.training.run_config import ReportConfig
 from azjax.training.run_directory import open_run_directory
 from azjax.training.saved_config import config_from_file, load_q_config
 
-CONFIGS = pathlib.Path(__file__).parent / "configs"
-
 
 def test_load_config_returns_the_initial_settings(tmp_path):
     config = preset("cpu", "tic_tac_toe", minutes=2, run_dir=str(tmp_path / "run"))
@@ -35,19 +31,6 @@ def test_the_newest_length_of_a_run_that_was_killed_is_in_its_plan(tmp_path):
     assert load_config(directory) == dataclasses.replace(config, minutes=4.0)
 
 
-@pytest.mark.parametrize("version", [1, 2])
-def test_settings_of_an_older_version_are_read_and_used_for_a_new_run(
-    tmp_path, version
-):
-    file = CONFIGS / f"run_{version}.json"
-    shutil.copy(file, tmp_path / "config.json")
-    config, new = load_config(tmp_path), config_from_file(file, run_dir="runs/new")
-    assert config.game == "tic_tac_toe"
-    assert new.run_dir == "runs/new"
-    for found in (config, new):
-        assert found.self_play.num_simulations == (16, 32, 32, 32, 32)
-
-
 def test_the_settings_of_a_run_of_q_learning_are_read(tmp_path):
     config = QConfig(
         game="tic_tac_toe",
@@ -60,27 +43,21 @@ def test_the_settings_of_a_run_of_q_learning_are_read(tmp_path):
     assert load_q_config(directory) == dataclasses.replace(config, minutes=4.0)
 
 
-def test_settings_of_an_older_run_of_q_learning_are_read(tmp_path):
-    shutil.copy(CONFIGS / "q_run_1.json", tmp_path / "config.json")
-    config = load_q_config(tmp_path)
-    assert (config.game, config.iterations) == ("tic_tac_toe", 3)
-    assert config.evaluation == QEvaluationConfig()
-
-
 def test_a_directory_without_a_run_is_named(tmp_path):
     with pytest.raises(ValueError, match=f"no run in {tmp_path}"):
         load_config(tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("file", "load"), [("q_run_1.json", load_config), ("run_2.json", load_q_config)]
-)
-def test_a_run_of_another_algorithm_raises(tmp_path, file, load):
-    shutil.copy(CONFIGS / file, tmp_path / "config.json")
-    with pytest.raises(
-        ValueError, match=f"{tmp_path} holds a run of another algorithm"
-    ):
-        load(tmp_path)
+def test_a_run_of_another_algorithm_raises(tmp_path):
+    configs = TrainConfig(iterations=1), QConfig("tic_tac_toe")
+    for config, load in zip(configs, (load_q_config, load_config), strict=True):
+        run_dir = tmp_path / type(config).__name__
+        with open_run_directory(dataclasses.replace(config, run_dir=str(run_dir))):
+            pass
+        with pytest.raises(
+            ValueError, match=f"{run_dir} holds a run of another algorithm"
+        ):
+            load(run_dir)
 
 
 def test_a_run_is_repeated_to_the_end_of_its_plan(tmp_path):
@@ -117,9 +94,10 @@ def test_a_plan_and_an_optimizer_are_not_settings_of_a_new_run(tmp_path):
         ("{", "new.json is damaged: [^;]*$"),
         ("[]", "new.json cannot be read: it is not a JSON object"),
         ('{"game": "hex"}', "new.json cannot be read: its format is None"),
-        ('{"format": 7, "kind": "q_learning"}', "are of another algorithm"),
-        ('{"format": 7, "sead": 1}', "invalid settings in .*unknown setting sead"),
-        ('{"format": 7, "seed": -1}', "invalid settings in .*exactly one of minutes"),
+        ('{"format": 9}', "format is 9, and this version of azjax reads format 10$"),
+        ('{"format": 10, "kind": "q_learning"}', "are of another algorithm"),
+        ('{"format": 10, "sead": 1}', "invalid settings in .*unknown setting sead"),
+        ('{"format": 10, "seed": -1}', "invalid settings in .*exactly one of minutes"),
     ],
 )
 def test_a_file_without_settings_is_named(tmp_path, text, message):

@@ -16,11 +16,10 @@ from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple
 
 from azjax import games
-from azjax.checks import is_number
 from azjax.games import Game, game_title
 from azjax.play.server.messages import shown
-from azjax.players.schema import migrate
 from azjax.players.serialization import PLAYER_FILE, Q_LEARNING
+from azjax.settings import check_format, is_number
 from azjax.training.metrics import METRICS_FILE, SCORES, parse_rows
 from azjax.training.plots import PLOT_FILE
 from azjax.training.reporting import duration
@@ -196,7 +195,8 @@ def _read_config(path: Path, *version: int) -> RunInfo | None:
     try:
         if not path.name.isprintable():
             raise ValueError("its name has unprintable characters")
-        config = migrate(json.loads(read_inside(path, CONFIG_FILE, MAX_CONFIG_BYTES)))
+        content = read_inside(path, CONFIG_FILE, MAX_CONFIG_BYTES)
+        config = check_format(json.loads(content))
         kind = config.get("kind")
         if kind not in KINDS:
             raise ValueError(f"unknown kind {shown(kind)}")

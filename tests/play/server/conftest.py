@@ -53,7 +53,7 @@ class FailingPlayer:
 
 def _save_run(directory, seed, width=8):
     directory.mkdir(parents=True, exist_ok=True)
-    (directory / "config.json").write_text('{"format": 1, "game": "tic_tac_toe"}')
+    (directory / "config.json").write_text('{"format": 10, "game": "tic_tac_toe"}')
     game = games.make("tic_tac_toe")
     config = NetworkConfig(trunk=DenseTrunkConfig(width=width, num_blocks=1))
     network, shapes = untrained_shapes(game, config)

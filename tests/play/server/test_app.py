@@ -17,7 +17,7 @@ URL = "http://localhost:8000"
 def runs_directory(tmp_path_factory):
     directory = tmp_path_factory.mktemp("runs")
     (directory / "first").mkdir()
-    config = {"format": 1, "game": "tic_tac_toe"}
+    config = {"format": 10, "game": "tic_tac_toe"}
     (directory / "first/config.json").write_text(json.dumps(config))
     (directory / "secret").write_text("root: a secret")
     return directory

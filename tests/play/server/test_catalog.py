@@ -22,7 +22,7 @@ from azjax.search import GumbelConfig
 def make_run(directory, spec):
     """Writes the first files of a run: its settings and a player."""
     directory.mkdir(parents=True)
-    (directory / "config.json").write_text(json.dumps({"format": 1, "game": spec}))
+    (directory / "config.json").write_text(json.dumps({"format": 10, "game": spec}))
     game = games.make(spec)
     config = NetworkConfig(trunk=DenseTrunkConfig(width=8, num_blocks=1))
     network, shapes = untrained_shapes(game, config)

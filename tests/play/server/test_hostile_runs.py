@@ -33,12 +33,12 @@ OTHER_COMMANDS = ("$(touch owned)", "`touch owned`", "; touch owned", "os:system
 
 # Contents of a run's `config.json`, by the run's name.
 CONFIGS = {
-    "kind-command": json.dumps({"format": 2, "game": "go:size=5", "kind": COMMAND}),
-    "game-command": json.dumps({"format": 2, "game": OTHER_COMMANDS[0]}),
-    "game-huge": '{"format": 2, "game": "go:size=99999999"}',
-    "game-options": json.dumps({"format": 2, "game": f"go:size={HUGE}"}),
+    "kind-command": json.dumps({"format": 10, "game": "go:size=5", "kind": COMMAND}),
+    "game-command": json.dumps({"format": 10, "game": OTHER_COMMANDS[0]}),
+    "game-huge": '{"format": 10, "game": "go:size=99999999"}',
+    "game-options": json.dumps({"format": 10, "game": f"go:size={HUGE}"}),
     "lengths": (
-        f'{{"format": 2, "game": "tic_tac_toe", "minutes": {HUGE}, "iterations": NaN}}'
+        f'{{"format": 10, "game": "tic_tac_toe", "minutes": {HUGE}, "iterations": NaN}}'
     ),
 }
 
@@ -110,7 +110,7 @@ def player_file(config, arrays):
 
 def write_good_run(run):
     shutil.copytree(pretrained_directory(games.make("tic_tac_toe")), run / "player")
-    (run / "config.json").write_text('{"format": 1, "game": "tic_tac_toe"}')
+    (run / "config.json").write_text('{"format": 10, "game": "tic_tac_toe"}')
 
 
 def write_hostile_runs(directory, good):

@@ -21,7 +21,7 @@ def directory(tmp_path):
 
 
 def write_config(directory, **settings):
-    config = {"format": 1, "game": "tic_tac_toe", **settings}
+    config = {"format": 10, "game": "tic_tac_toe", **settings}
     (directory / "first/config.json").write_text(json.dumps(config))
 
 
@@ -75,12 +75,6 @@ def test_a_run_can_be_measured_in_iterations(directory):
     assert progress(directory) == {"state": "stopped", "share": 39 / 40}
     write_rows(directory, {"kind": "evaluation", "iteration": 40, "seconds": 1e6})
     assert progress(directory)["state"] == "finished"
-
-
-def test_q_learning_lasts_two_minutes_by_default(directory):
-    write_config(directory, kind="q_learning", minutes=None, iterations=None)
-    write_rows(directory, {"kind": "evaluation", "iteration": 9, "seconds": 60.0})
-    assert progress(directory)["share"] == 0.5
 
 
 @pytest.mark.parametrize("length", ["long", None, -1, [], 0])

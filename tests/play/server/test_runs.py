@@ -10,7 +10,7 @@ from azjax.play.server.runs import find_runs, plot_version, read_plot
 @pytest.fixture
 def directory(tmp_path):
     (tmp_path / "first").mkdir()
-    config = {"format": 1, "game": "tic_tac_toe"}
+    config = {"format": 10, "game": "tic_tac_toe"}
     (tmp_path / "first/config.json").write_text(json.dumps(config))
     return tmp_path
 
@@ -37,18 +37,18 @@ def test_a_run_without_a_player_is_found(directory):
         "[]",
         "7",
         "{}",
-        '{"format": 2, "game": 3}',
-        '{"format": 2, "game": "draughts"}',
-        '{"format": 2, "game": "go:99"}',
-        '{"format": 2, "game": "tic_tac_toe", "kind": []}',
-        '{"format": 2, "game": "tic_tac_toe", "kind": {"q_learning": 1}}',
-        '{"format": 2, "game": "tic_tac_toe", "kind": "gtp:touch owned"}',
-        '{"format": 2, "game": "tic_tac_toe", "kind": ""}',
-        '{"format": 2, "game": "tic_tac_toe", "kind": "alphazero"}',
-        '{"format": 2, "game": ["tic_tac_toe"]}',
+        '{"format": 10, "game": 3}',
+        '{"format": 10, "game": "draughts"}',
+        '{"format": 10, "game": "go:99"}',
+        '{"format": 10, "game": "tic_tac_toe", "kind": []}',
+        '{"format": 10, "game": "tic_tac_toe", "kind": {"q_learning": 1}}',
+        '{"format": 10, "game": "tic_tac_toe", "kind": "gtp:touch owned"}',
+        '{"format": 10, "game": "tic_tac_toe", "kind": ""}',
+        '{"format": 10, "game": "tic_tac_toe", "kind": "alphazero"}',
+        '{"format": 10, "game": ["tic_tac_toe"]}',
         "[" * 100_000,
-        '{"format": 2, "game": "tic_tac_toe", "kind": "' + "x" * 1_000_000 + '"}',
-        '{"format": 2, "game": "' + "x" * 2_000_000 + '"}',
+        '{"format": 10, "game": "tic_tac_toe", "kind": "' + "x" * 1_000_000 + '"}',
+        '{"format": 10, "game": "' + "x" * 2_000_000 + '"}',
     ],
 )
 def test_a_directory_that_is_not_a_run_is_ignored(directory, content):
@@ -78,7 +78,7 @@ def test_the_plot_is_the_content_of_its_file(directory):
 def test_an_unreadable_run_is_logged_once_and_in_one_short_line(directory, caplog):
     (directory / "second").mkdir()
     (directory / "second/config.json").write_text(
-        '{"format": 2, "game": "' + "x\\n" * 9999 + '"}'
+        '{"format": 10, "game": "' + "x\\n" * 9999 + '"}'
     )
     for _ in range(3):
         assert list(find_runs(directory)) == ["first"]
@@ -97,7 +97,7 @@ def test_a_run_with_an_unprintable_name_is_ignored(directory):
 
 @pytest.mark.parametrize("length", ["1e999", "-1", '"2"', "true", "1" * 400, "[]"])
 def test_an_invalid_length_is_none(directory, length):
-    config = f'{{"format": 2, "game": "tic_tac_toe", "minutes": {length}}}'
+    config = f'{{"format": 10, "game": "tic_tac_toe", "minutes": {length}}}'
     (directory / "first/config.json").write_text(config)
     assert only_run(directory).minutes is None
 
