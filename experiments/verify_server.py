@@ -25,7 +25,7 @@ from server_load.tally import Tally
 from server_load.visitors import Connection, load_pages, table_of
 
 from azjax import games
-from azjax.play.server.rules import Rules
+from azjax.play.server.positions import Rules
 from azjax.play.server.running import raise_file_limit
 
 SPARE_FILES = 100

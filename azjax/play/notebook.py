@@ -11,20 +11,10 @@ from azjax import games, players
 from azjax.checks import check_int
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.games import Game, GameRecord
-from azjax.play.game_description import describe_start
 from azjax.play.opponents import default_opponent
 from azjax.play.page_files import joined, page_files
 from azjax.play.review import find_game
-from azjax.play.server.describing import (
-    RESIGNATION,
-    describe_decision,
-    describe_moves,
-    describe_position,
-)
-from azjax.play.server.jobs import Job
-from azjax.play.server.jobs import report as report_error
 from azjax.play.server.limits import Limits
-from azjax.play.server.loaded_player import LoadedPlayer, SharedResources
 from azjax.play.server.messages import (
     DecisionRequest,
     Message,
@@ -37,13 +27,23 @@ from azjax.play.server.messages import (
     StartRequest,
     parse,
 )
+from azjax.play.server.positions import (
+    RESIGNATION,
+    Rules,
+    describe_decision,
+    describe_moves,
+    describe_position,
+    describe_start,
+)
+from azjax.play.server.registry import LoadedPlayer, SharedResources
 from azjax.play.server.reviewing import (
     QueuedPlayer,
     describe_record,
     describe_review,
     describe_text,
 )
-from azjax.play.server.rules import Rules
+from azjax.play.server.search_workers import Job
+from azjax.play.server.search_workers import report as report_error
 from azjax.players import AnyPlayer
 from azjax.players.simple import perfect_player
 

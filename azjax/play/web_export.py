@@ -6,7 +6,6 @@ from pathlib import Path
 
 import numpy as np
 
-from azjax.play.game_description import describe_start
 from azjax.play.onnx_graph import onnx, to_onnx
 from azjax.play.page_files import (
     RULES,
@@ -14,6 +13,7 @@ from azjax.play.page_files import (
     check_browser_rules,
     read_page,
 )
+from azjax.play.server.positions import describe_start
 from azjax.players import DEFAULT_SIMULATIONS, TrainedPlayer
 from azjax.remote import replace_file
 from azjax.search import AlphaZeroConfig

@@ -11,7 +11,7 @@ from server_load.serving import NEWS, PATIENCE, opened, socket_of
 from server_load.tally import Tally
 from websockets.asyncio.client import ClientConnection, connect
 
-from azjax.play.server.rules import Rules
+from azjax.play.server.positions import Rules
 
 PAGES = (
     *("/lobby.json", "/play/connect_four/", "/play/connect_four/config.json"),

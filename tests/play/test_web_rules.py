@@ -11,8 +11,7 @@ import pytest
 
 from azjax import games
 from azjax.play.page_files import browser_games, page_files
-from azjax.play.server.describing import describe_position
-from azjax.play.server.rules import Rules
+from azjax.play.server.positions import Rules, describe_position
 
 HERE = pathlib.Path(__file__).parent
 NUM_GAMES = 200

@@ -19,7 +19,7 @@ from websockets.sync.client import connect
 
 from azjax import games
 from azjax.games.saved_game import load
-from azjax.play.game_description import describe_start
+from azjax.play.server.positions import describe_start
 from azjax.players.serialization import pretrained_directory
 
 GAMES = ("tic_tac_toe", "breakthrough:5,5", "go:9", "hex:3,true")

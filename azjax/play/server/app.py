@@ -30,7 +30,6 @@ from azjax.play.page_files import media_type, read_page
 from azjax.play.server.catalog import GameOffer, find_key, run_players
 from azjax.play.server.comparing import MAX_RUNS
 from azjax.play.server.connection import TRY_AGAIN_LATER, Connection, ThreadPools
-from azjax.play.server.jobs import report
 from azjax.play.server.registry import PlayerRegistry
 from azjax.play.server.runs import (
     RunInfo,
@@ -39,6 +38,7 @@ from azjax.play.server.runs import (
     plot_version,
     read_plot,
 )
+from azjax.play.server.search_workers import report
 
 COOKIE = "azjax-token"
 PARAMETER = "token"

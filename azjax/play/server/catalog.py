@@ -9,7 +9,7 @@ import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from azjax import games
 from azjax.checks import is_number
@@ -50,17 +50,6 @@ _PLAYERS: Mapping[str | None, Mapping[str, tuple[str, str]]] = {
 }
 
 
-class Tournament(NamedTuple):
-    """Ratings of one tournament.
-
-    game: text for `games.make`.
-    ratings: Elo ratings by `player_key`.
-    """
-
-    game: str
-    ratings: Mapping[str, float]
-
-
 def find_ratings(directory: Path) -> dict[str, Mapping[str, float]]:
     """Returns the ratings of the newest tournament of each game, of the newest
     `KEPT_TOURNAMENTS`.
@@ -91,9 +80,7 @@ def find_ratings(directory: Path) -> dict[str, Mapping[str, float]]:
         found.append((version, str(path)))
     ratings = {}
     for version, path in sorted(found)[-KEPT_TOURNAMENTS:]:
-        tournament = _read(path, *version)
-        if tournament is not None:
-            ratings[tournament.game] = tournament.ratings
+        ratings |= _read_ratings(path, *version)
     return ratings
 
 
@@ -107,8 +94,9 @@ def player_key(text: str) -> str:
 
 
 @functools.lru_cache(KEPT_TOURNAMENTS)
-def _read(path: str, *version: int) -> Tournament | None:
-    """Reads the results in a directory; None if they are not a tournament's.
+def _read_ratings(path: str, *version: int) -> Mapping[str, Mapping[str, float]]:
+    """Returns the ratings of a game by `player_key`; none if the results in a directory
+    are not a tournament's.
 
     Args:
         path: the directory.
@@ -117,26 +105,19 @@ def _read(path: str, *version: int) -> Tournament | None:
     del version
     try:
         results = json.loads(read_inside(Path(path), RESULTS_FILE, MAX_BYTES))
-        players = results["players"]
+        game, players = results["game"], results["players"]
         if not isinstance(players, list) or len(players) > MAX_PLAYERS:
-            return None
-        ratings = {}
-        for player in players:
-            rating = player["elo"]
-            if not is_number(rating) or not abs(rating) <= MAX_RATING:
-                return None
-            ratings[player_key(_text(player["player"]))] = float(rating)
-        return Tournament(_text(results["game"]), ratings)
-    except (OSError, ValueError, LookupError, RecursionError):
-        return None
-    except (TypeError, AttributeError, OverflowError):  # malformed
-        return None
-
-
-def _text(value: Any) -> str:
-    if not isinstance(value, str) or len(value) > MAX_LETTERS:
-        raise ValueError(f"a name must be a string of at most {MAX_LETTERS} characters")
-    return value
+            return {}
+        names = [player["player"] for player in players]
+        ratings = [player["elo"] for player in players]
+    except (OSError, ValueError, LookupError, RecursionError, TypeError):
+        return {}
+    if not all(isinstance(x, str) and len(x) <= MAX_LETTERS for x in (game, *names)):
+        return {}
+    if not all(is_number(x) and abs(x) <= MAX_RATING for x in ratings):
+        return {}
+    keys = map(player_key, names)
+    return {game: {key: float(x) for key, x in zip(keys, ratings, strict=True)}}
 
 
 # Order of the players: from the command line, shipped, from runs, others.
@@ -201,55 +182,98 @@ class GameOffer:
     players: Mapping[str, PlayerOffer]
 
 
-@dataclasses.dataclass(frozen=True)
 class Catalog:
-    """The configured games and the directory with runs.
+    """The games, players and runs that clients can choose; thread-safe.
 
-    games: games by key, without the players of runs.
-    runs_directory: contains the runs; it need not exist.
-    has_all: whether the games of runs are offered in addition to `games`.
+    The runs are read again every `REFRESH_INTERVAL`.
+
     parts: the operator's modules for custom networks.
+
+    Args:
+        games: games by key, without the players of runs.
+        runs_directory: contains the runs; it need not exist.
+        has_all: whether the games of runs are offered in addition to `games`.
+        parts: see above.
     """
 
-    games: Mapping[str, GameOffer]
-    runs_directory: Path
-    has_all: bool
-    parts: Parts | None = None
+    def __init__(
+        self,
+        games: Mapping[str, GameOffer],
+        runs_directory: Path,
+        *,
+        has_all: bool,
+        parts: Parts | None = None,
+    ):
+        self.parts = parts
+        self._configured, self._directory, self._has_all = (
+            games,
+            runs_directory,
+            has_all,
+        )
+        self._lock = threading.Lock()
+        self._runs: dict[str, RunInfo] = {}
+        self._games: dict[str, GameOffer] = {}
+        self._refreshed_at = -REFRESH_INTERVAL
 
     def runs(self) -> dict[str, RunInfo]:
-        """Reads the runs; returns them by key."""
-        return find_runs(self.runs_directory)
+        """Returns the runs by key."""
+        self._refresh()
+        return self._runs
 
-    def with_runs(self, runs: Mapping[str, RunInfo]) -> dict[str, GameOffer]:
-        """Returns all games by key, with the players of runs and with ratings."""
-        offers = dict(self.games)
-        for run in runs.values():
-            if not run.has_player:
-                continue
-            key = self.key_of(run.game)
-            if key is None:
-                continue
-            offer = offers.get(key) or _run_offer(key, run.game)
-            if offer is None:
-                continue
-            players = [*offer.players.values(), *run_players(run)]
-            offers[key] = dataclasses.replace(offer, players=_ranked(players))
-        ratings = find_ratings(self.runs_directory)
-        for key, offer in offers.items():
-            rated = ratings.get(repr(offer.game), {})
-            players = {
-                name: dataclasses.replace(player, rating=rated.get(player.rating_key))
-                for name, player in offer.players.items()
-            }
-            offers[key] = dataclasses.replace(offer, players=players)
-        return offers
+    def games(self) -> dict[str, GameOffer]:
+        """Returns the offered games by key, with the players of runs and ratings."""
+        self._refresh()
+        return self._games
 
     def key_of(self, game: Game) -> str | None:
-        """Returns the key of a game, None if it is not offered."""
-        for key, offer in self.games.items():
-            if offer.game == game:
-                return key
-        return repr(game) if self.has_all else None
+        """Returns the key of an offered game, None if it is not offered."""
+        key = self._possible_key(game)
+        return key if key in self.games() else None
+
+    def find(self, game: str, player: str) -> tuple[GameOffer, PlayerOffer]:
+        """Returns the game with a key, and its player with a name.
+
+        Raises:
+            ValueError: the game or the player is unknown.
+        """
+        offer = self.games().get(game)
+        if offer is None:
+            known = ", ".join(self.games())
+            raise ValueError(f"unknown game {shown(game)}; known games: {known}")
+        if player not in offer.players:
+            known = ", ".join(offer.players)
+            raise ValueError(f"unknown player {shown(player)}; known players: {known}")
+        return offer, offer.players[player]
+
+    def _possible_key(self, game: Game) -> str | None:
+        """Returns the key that a game has if it is offered."""
+        known = (key for key, offer in self._configured.items() if offer.game == game)
+        return next(known, repr(game) if self._has_all else None)
+
+    def _refresh(self) -> None:
+        with self._lock:
+            if time.monotonic() - self._refreshed_at < REFRESH_INTERVAL:
+                return
+            self._runs, offers = find_runs(self._directory), dict(self._configured)
+            for run in self._runs.values():
+                key = self._possible_key(run.game) if run.has_player else None
+                if key is None:
+                    continue
+                offer = offers.get(key) or _run_offer(key, run.game)
+                if offer is not None:
+                    players = _ranked([*offer.players.values(), *run_players(run)])
+                    offers[key] = dataclasses.replace(offer, players=players)
+            ratings = find_ratings(self._directory)
+            for key, offer in offers.items():
+                rated = ratings.get(repr(offer.game), {})
+                players = {
+                    name: dataclasses.replace(
+                        player, rating=rated.get(player.rating_key)
+                    )
+                    for name, player in offer.players.items()
+                }
+                offers[key] = dataclasses.replace(offer, players=players)
+            self._games, self._refreshed_at = offers, time.monotonic()
 
 
 def make_catalog(
@@ -302,64 +326,6 @@ def make_catalog(
         players = _ranked([*others, added])
         offered[key] = dataclasses.replace(offer, players=players)
     return Catalog(offered, runs_directory, has_all=not names, parts=parts)
-
-
-class LiveCatalog:
-    """Games, players and runs, read again every `REFRESH_INTERVAL`; thread-safe.
-
-    Args:
-        catalog: the games, and the directory with runs.
-    """
-
-    def __init__(self, catalog: Catalog):
-        self._catalog = catalog
-        self._lock = threading.Lock()
-        self._runs: dict[str, RunInfo] = {}
-        self._games: dict[str, GameOffer] = {}
-        self._refreshed_at = -REFRESH_INTERVAL
-
-    @property
-    def parts(self) -> Parts | None:
-        """The operator's modules for custom networks."""
-        return self._catalog.parts
-
-    def runs(self) -> dict[str, RunInfo]:
-        """Returns the runs by key."""
-        self._refresh()
-        return self._runs
-
-    def games(self) -> dict[str, GameOffer]:
-        """Returns the offered games by key."""
-        self._refresh()
-        return self._games
-
-    def key_of(self, game: Game) -> str | None:
-        """Returns the key of an offered game, None if it is not offered."""
-        key = self._catalog.key_of(game)
-        return key if key in self.games() else None
-
-    def find(self, game: str, player: str) -> tuple[GameOffer, PlayerOffer]:
-        """Returns the game with a key, and its player with a name.
-
-        Raises:
-            ValueError: the game or the player is unknown.
-        """
-        offer = self.games().get(game)
-        if offer is None:
-            known = ", ".join(self.games())
-            raise ValueError(f"unknown game {shown(game)}; known games: {known}")
-        if player not in offer.players:
-            known = ", ".join(offer.players)
-            raise ValueError(f"unknown player {shown(player)}; known players: {known}")
-        return offer, offer.players[player]
-
-    def _refresh(self) -> None:
-        with self._lock:
-            if time.monotonic() - self._refreshed_at < REFRESH_INTERVAL:
-                return
-            self._runs = self._catalog.runs()
-            self._games = self._catalog.with_runs(self._runs)
-            self._refreshed_at = time.monotonic()
 
 
 def find_key(text: str, offers: Mapping[str, GameOffer]) -> str | None:

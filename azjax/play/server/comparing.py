@@ -6,11 +6,11 @@ import itertools
 import logging
 import os
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from pathlib import Path
 from typing import Any
 
-from azjax.play.server.memory import CacheEntry
+from azjax.play.server.memory import Cache, ValueEntry
 from azjax.play.server.messages import shown
 from azjax.play.server.runs import (
     MAX_CONFIG_BYTES,
@@ -44,16 +44,12 @@ Version = tuple[int, ...]  # numbers that change with the files of a run
 class Comparisons:
     """Comparisons of runs; thread-safe. Files are read once for each version.
 
-    kept: the runs that were read, by directory, and the pictures, by the directories of
-        their runs.
-
     Args:
-        keep: called with an entry of `kept` that is used; returns whether it may stay.
+        cache: keeps the runs that were read, and the pictures.
     """
 
-    def __init__(self, keep: Callable[[CacheEntry], bool]):
-        self.kept: dict[object, CacheEntry] = {}
-        self._keep = keep
+    def __init__(self, cache: Cache):
+        self._cache = cache
         self._drawing = threading.Lock()  # one picture at a time, about a second each
 
     def describe(self, runs: Sequence[RunInfo]) -> dict[str, Any]:
@@ -102,16 +98,16 @@ class Comparisons:
         return [run for run in found if run is not None]
 
     def _get(
-        self, key: object, version: object, read: Callable[[], tuple[Any, int]]
+        self, key: Hashable, version: object, read: Callable[[], tuple[Any, int]]
     ) -> Any:
         """Returns the kept value of a version, or else that of `read`."""
-        entry = self.kept.get(key)
+        entry = self._cache.get(key)
         if entry is None or entry.version != version:
             value, num_bytes = read()
-            entry = CacheEntry(value, ENTRY_BYTES + num_bytes, version)
-            self.kept[key] = entry
-        if not self._keep(entry):
-            self.kept.pop(key, None)
+            entry = ValueEntry(value, ENTRY_BYTES + num_bytes, version)
+            self._cache[key] = entry
+        if not self._cache.make_room(entry):
+            self._cache.pop(key, None)
         return entry.value
 
 

@@ -12,13 +12,6 @@ from typing import Any, NamedTuple, TypeVar
 from starlette.websockets import WebSocket, WebSocketDisconnect
 
 from azjax.play.server.catalog import GameOffer, PlayerOffer
-from azjax.play.server.describing import (
-    RESIGNATION,
-    describe_decision,
-    describe_moves,
-    describe_position,
-)
-from azjax.play.server.jobs import Job, report
 from azjax.play.server.messages import (
     DecisionRequest,
     Message,
@@ -32,14 +25,20 @@ from azjax.play.server.messages import (
     StopRequest,
     parse,
 )
+from azjax.play.server.positions import (
+    RESIGNATION,
+    Rules,
+    describe_decision,
+    describe_moves,
+    describe_position,
+)
 from azjax.play.server.registry import PlayerRegistry
 from azjax.play.server.reviewing import (
     QueuedPlayer,
     describe_review,
     describe_text,
 )
-from azjax.play.server.rules import Rules
-from azjax.play.server.search_workers import SearchWorker, SessionWorker
+from azjax.play.server.search_workers import Job, SearchWorker, SessionWorker, report
 
 T = TypeVar("T")
 MAX_ACTIONS = 10_000  # of a request before a game has started

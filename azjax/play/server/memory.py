@@ -1,9 +1,10 @@
-"""Memory budgets: for loaded players and rules, and for search trees."""
+"""Limits of the memory of loaded players and rules, and of search trees."""
 
 import dataclasses
 import gc
+import itertools
 import threading
-from collections.abc import Iterable, MutableMapping
+from collections.abc import Hashable, Mapping
 from typing import Any, Protocol
 
 import jax
@@ -13,10 +14,10 @@ import jax
 PROGRAM_BYTES = 2**24
 
 
-class Evictable(Protocol):
-    """A cache entry that can be loaded again.
+class Entry(Protocol):
+    """An entry of a `Cache`, which can be loaded again.
 
-    last_used: time of the last use, by the clock of the `MemoryBudget`.
+    last_used: time of the last use, by the clock of the cache.
     """
 
     last_used: int
@@ -37,8 +38,8 @@ class Evictable(Protocol):
 
 
 @dataclasses.dataclass(eq=False)
-class CacheEntry:
-    """An `Evictable` value.
+class ValueEntry:
+    """An entry for a value that is never busy.
 
     version: changes with the files from which the value was read.
     """
@@ -50,63 +51,60 @@ class CacheEntry:
     is_busy: bool = False
 
     def shrink(self) -> None:
-        """Does nothing: the entry is never busy."""
+        """Does nothing."""
 
 
-class MemoryBudget:
-    """Evicts the least recently used entries of caches that exceed a total size.
+class Cache(dict[Hashable, Any]):
+    """Entries by key, of which the least recently used are evicted where the total size
+    exceeds a limit; thread-safe.
 
     Args:
         total: bytes for all entries.
     """
 
     def __init__(self, total: int):
+        super().__init__()
         self._total = total
         self._lock = threading.Lock()
-        self._clock = 0
+        self._clock = itertools.count(1)
 
-    def now(self) -> int:
-        """Returns a number greater than all earlier ones."""
-        with self._lock:
-            self._clock += 1
-            return self._clock
+    def touch(self, entry: Entry) -> None:
+        """Notes that an entry is used now."""
+        entry.last_used = next(self._clock)
 
-    def make_room(self, kept: Evictable, *caches: MutableMapping[Any, Any]) -> bool:
+    def make_room(self, kept: Entry) -> bool:
         """Evicts entries, the least recently used first, until the others fit.
 
-        Busy entries shrink instead. `kept` is never evicted.
+        Busy entries shrink instead.
 
         Args:
-            kept: the entry that is needed now.
-            *caches: all entries; evicted ones are removed.
+            kept: the entry that is used now, which is never evicted.
 
         Returns:
             Whether the remaining entries fit, or `kept` is the only one.
         """
+        self.touch(kept)
         with self._lock:
-            entries = [
-                (cache, key, entry)
-                for cache in caches
-                for key, entry in list(cache.items())
-            ]
-            if self._fits(entry for *_, entry in entries):
+            remaining = dict(self)
+            if _fits(remaining, self._total):
                 return True
-            entries.sort(key=lambda item: item[2].last_used)
-            remaining = [entry for *_, entry in entries]
-            for cache, key, entry in entries:
-                if entry is not kept:
-                    if entry.is_busy:
-                        entry.shrink()
-                    else:
-                        cache.pop(key, None)
-                        remaining.remove(entry)
-                if self._fits(remaining):
+            for key, entry in sorted(
+                remaining.items(), key=lambda item: item[1].last_used
+            ):
+                if entry is not kept and entry.is_busy:
+                    entry.shrink()
+                elif entry is not kept:
+                    self.pop(key, None)
+                    del remaining[key]
+                if _fits(remaining, self._total):
                     break
             gc.collect()  # entries contain reference cycles
-            return self._fits(remaining) or remaining == [kept]
+            alone = list(remaining.values()) == [kept]
+            return alone or _fits(remaining, self._total)
 
-    def _fits(self, entries: Iterable[Evictable]) -> bool:
-        return sum(entry.bytes for entry in entries) <= self._total
+
+def _fits(entries: Mapping[Hashable, Entry], total: int) -> bool:
+    return sum(entry.bytes for entry in entries.values()) <= total
 
 
 class TreeBudget:

@@ -9,31 +9,265 @@ import json
 import os
 import sys
 import threading
+import time
 import traceback
 from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from azjax.play.game_description import Preview, describe_start
-from azjax.play.server.catalog import (
-    Catalog,
-    GameOffer,
-    LiveCatalog,
-    PlayerOffer,
-    load_offered,
+from azjax.games import Game
+from azjax.play.incremental_search import (
+    MAX_STRENGTH,
+    STRENGTHS,
+    IncrementalSearch,
+    SlicePlan,
+    batch_sizes,
+    plan_for,
+    search_text,
+    sliced_player,
 )
+from azjax.play.server.catalog import Catalog, GameOffer, PlayerOffer, load_offered
 from azjax.play.server.comparing import Comparisons
-from azjax.play.server.describing import describe_position
 from azjax.play.server.limits import Limits
-from azjax.play.server.loaded_player import FileTimes, LoadedPlayer, SharedResources
-from azjax.play.server.memory import CacheEntry, Evictable
-from azjax.play.server.rules import Rules
+from azjax.play.server.memory import (
+    PROGRAM_BYTES,
+    Cache,
+    TreeBudget,
+    ValueEntry,
+    array_bytes,
+)
+from azjax.play.server.positions import (
+    Preview,
+    Rules,
+    describe_position,
+    describe_start,
+)
 from azjax.play.server.runs import one_line
+from azjax.play.server.search_workers import SearchWorker, SessionWorker
+from azjax.players import AnyPlayer, ExternalPlayer
 from azjax.players.serialization import PLAYER_FILE
 from azjax.players.simple import perfect_player
 
+Worker = SearchWorker | SessionWorker
+FileTimes = tuple[int, ...]
+QUIET_SECONDS = 2.0  # without a waiting client, after which the server is idle
+FIRST_SECONDS = 10.0  # in which who starts the server may open a page
 NICENESS = 10  # of the thread, on Linux
 POLL_INTERVAL = 0.2  # between two checks for active clients (seconds)
+
+
+class Activity:
+    """Open requests, updated by the event loop's thread only.
+
+    num_decisions: requested move decisions that are not answered yet, and reviews,
+        which have one at a time.
+    num_reviews: requested reviews that are not answered yet.
+    num_starts: clients that wait for a game to start.
+    last_answer: time of the last answer to either (seconds, monotonic clock),
+        initially `FIRST_SECONDS` after creation.
+    compilation: of the search that a client needs next; set by any thread.
+    """
+
+    def __init__(self) -> None:
+        self.num_decisions = self.num_reviews = self.num_starts = 0
+        self.last_answer = time.monotonic() + FIRST_SECONDS
+        self.compilation: Future[None] | None = None
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a client waits, or will for the search that is compiled, or did
+        within `QUIET_SECONDS`: a client that plays soon sends the next request."""
+        is_compiling = self.compilation is not None and not self.compilation.done()
+        is_quiet = time.monotonic() - self.last_answer >= QUIET_SECONDS
+        return any((self.num_decisions, self.num_starts, is_compiling, not is_quiet))
+
+
+class SharedResources:
+    """Resources that all loaded players share.
+
+    limits: limits of client requests.
+    activity: open requests.
+    cache: loaded players, rules, previews and compared runs.
+    trees: budget of search trees.
+    compiler: thread that compiles in the background.
+
+    Args:
+        limits: see above.
+        seed: seed of the players' random choices; None draws one.
+    """
+
+    def __init__(self, limits: Limits, seed: int | None = None):
+        self.limits, self.seed = limits, seed
+        self.activity = Activity()
+        self.cache = Cache(limits.memory_bytes)
+        self.trees = TreeBudget(limits.search_bytes)
+        self.compiler = ThreadPoolExecutor(1, thread_name_prefix="azjax-compile")
+
+    def close(self) -> None:
+        """Stops the background compilations."""
+        self.compiler.shutdown(wait=False, cancel_futures=True)
+
+
+class LoadedPlayer:
+    """A loaded player and its workers, one for each slice plan.
+
+    strengths: allowed numbers of simulations, ascending; empty if the player does not
+        search or cannot be given a number.
+    default_strength: the largest allowed number up to the player's own; None if
+        `strengths` is empty.
+    file_times: modification times of the files from which it was loaded.
+    last_used: time of the last use, for the `Cache`.
+
+    Args:
+        game: the game.
+        player: the player.
+        resources: shared with other players.
+        file_times: see above.
+        previous: an older version of the player, whose compiled programs are reused
+            where the shapes agree.
+
+    Raises:
+        ValueError: the player searches and the tree budget is too small for any
+            search.
+    """
+
+    def __init__(
+        self,
+        game: Game,
+        player: AnyPlayer,
+        resources: SharedResources,
+        *,
+        file_times: FileTimes = (),
+        previous: "LoadedPlayer | None" = None,
+    ):
+        self.file_times = file_times
+        self._game, self._player, self._resources = game, player, resources
+        self._lock = threading.Lock()
+        self._workers: dict[SlicePlan | None, Worker] = {}
+        self._previous_workers = previous._workers if previous else {}
+        self._weight_bytes = array_bytes(player)
+        self.last_used = 0
+        resources.cache.touch(self)
+        self.strengths: list[int] = []
+        own = getattr(player, "simulations", 0)
+        is_external = isinstance(player, ExternalPlayer)
+        if not is_external and sliced_player(player, plan_for(1)) is not None:
+            limits = resources.limits
+            self.strengths = [
+                number
+                for number in sorted({*STRENGTHS, own or 1})
+                if number <= min(limits.simulations, MAX_STRENGTH)
+                and self._search(plan_for(number)).bytes(1) <= limits.search_bytes
+            ]
+            if not self.strengths:
+                raise ValueError(
+                    "the player's search exceeds the memory for search trees"
+                )
+        allowed = (number for number in self.strengths if number <= own)
+        self.default_strength = max(allowed, default=None)
+
+    def describe(self, title: str) -> dict[str, Any]:
+        """Returns the description of the player for the page, named `title`."""
+        return {
+            "player": title,
+            "simulations": self.default_strength,
+            "strengths": self.strengths,
+            "search": search_text(self._player),
+        }
+
+    def worker(self, simulations: int | None) -> tuple[Worker, int]:
+        """Returns the worker for a decision, and its number of simulations.
+
+        Args:
+            simulations: the requested number; None means the default.
+
+        Raises:
+            ValueError: the number is not allowed, or all memory is in use by others.
+        """
+        if not self.strengths:
+            return self._worker(None), 0
+        simulations = self.default_strength if simulations is None else simulations
+        if simulations not in self.strengths:
+            allowed = ", ".join(map(str, self.strengths))
+            raise ValueError(f"simulations must be one of {allowed}: {simulations}")
+        return self._worker(plan_for(simulations)), simulations
+
+    def warm_up(self) -> None:
+        """Compiles the default search in the background."""
+        worker, _ = self.worker(None)
+        if isinstance(worker, SearchWorker):
+            activity = self._resources.activity
+            activity.compilation = worker.warm_up(activity.num_starts)
+
+    def compile(self) -> None:
+        """Compiles the default search for the smallest batch, in this thread."""
+        worker, _ = self.worker(None)
+        if isinstance(worker, SearchWorker):
+            worker.search.compile(batch_sizes()[0])
+
+    @property
+    def bytes(self) -> int:
+        """Estimated size of the weights and compiled programs, at least one program
+        for each worker."""
+        workers = [*self._workers.values(), *self._previous_workers.values()]
+        searches = [w.search for w in workers if isinstance(w, SearchWorker)]
+        num_programs = sum(max(1, len(search.sizes)) for search in searches)
+        return self._weight_bytes + PROGRAM_BYTES * num_programs
+
+    @property
+    def is_busy(self) -> bool:
+        """Whether a worker is busy; an external program is never evicted."""
+        is_external = isinstance(self._player, ExternalPlayer)
+        return is_external or any(w.is_busy for w in list(self._workers.values()))
+
+    def shrink(self) -> None:
+        """Drops idle workers. A worker that a request already holds still serves it."""
+        if isinstance(self._player, ExternalPlayer):
+            return
+        self._previous_workers = {}
+        for plan, worker in list(self._workers.items()):
+            if not worker.is_busy:
+                self._workers.pop(plan, None)
+
+    def close(self) -> None:
+        """Closes the workers."""
+        for worker in list(self._workers.values()):
+            worker.close()
+
+    def _worker(self, plan: SlicePlan | None) -> Worker:
+        with self._lock:
+            worker = self._workers.get(plan)
+            if worker is None:
+                worker = self._workers[plan] = self._new_worker(plan)
+        self.make_room()
+        return worker
+
+    def make_room(self) -> None:
+        """Evicts what was used before this player, if the memory is exceeded.
+
+        Raises:
+            ValueError: all memory is in use by others.
+        """
+        if not self._resources.cache.make_room(self):
+            raise ValueError(
+                "the server's memory is in use by other players; try again in a moment"
+            )
+
+    def _new_worker(self, plan: SlicePlan | None) -> Worker:
+        shared, player = self._resources, self._player
+        if isinstance(player, ExternalPlayer):
+            return SessionWorker(player, self._game, shared.seed or 0)
+        previous = self._previous_workers.pop(plan, None)
+        if isinstance(previous, SearchWorker) and previous.search.fits(player):
+            previous.search.replace_player(player)
+            return previous
+        search = self._search(plan)
+        return SearchWorker(search, shared.trees, shared.compiler, shared.seed)
+
+    def _search(self, plan: SlicePlan | None) -> IncrementalSearch:
+        assert not isinstance(self._player, ExternalPlayer)
+        return IncrementalSearch(self._player, plan, self._game.init())
 
 
 class PlayerRegistry:
@@ -51,48 +285,46 @@ class PlayerRegistry:
     """
 
     def __init__(self, catalog: Catalog, limits: Limits, seed: int | None = None):
-        self.catalog = LiveCatalog(catalog)
-        self.limits = limits
+        self.catalog, self.limits = catalog, limits
         self._resources = SharedResources(limits, seed)
-        self.activity = self._resources.activity
+        self.activity, self._cache = self._resources.activity, self._resources.cache
         self._lock = threading.Lock()
         self._loading = threading.Lock()
         self._locks: dict[object, threading.Lock] = {}
-        self._previews: dict[str, CacheEntry] = {}
-        self._rules: dict[str, Rules] = {}
-        self._players: dict[tuple[str, str], LoadedPlayer] = {}
-        self.comparisons = Comparisons(self._keep)
+        self.comparisons = Comparisons(self._cache)
 
     def is_ready(self, offer: GameOffer, player: PlayerOffer) -> bool:
         """Returns whether a game can start at once; does not block."""
-        return offer.key in self._rules and self.loaded(offer, player) is not None
+        is_loaded = self.loaded(offer, player) is not None
+        return is_loaded and ("rules", offer.key) in self._cache
 
     def preview(self, offer: GameOffer) -> Preview:
         """Returns the description of a game before its rules are compiled."""
-        with self._lock_of(("preview", offer.key)):
-            entry = self._previews.get(offer.key)
+        key = ("preview", offer.key)
+        with self._lock_of(key):
+            entry = self._cache.get(key)
             if entry is None:
                 preview = describe_start(offer.game, offer.key)
-                size = len(json.dumps(preview))
-                entry = self._previews[offer.key] = CacheEntry(preview, 4 * size)
-            self._keep(entry)
+                entry = ValueEntry(preview, 4 * len(json.dumps(preview)))
+                self._cache[key] = entry
+            self._cache.make_room(entry)
             return entry.value
 
     def rules(self, offer: GameOffer) -> Rules:
         """Returns the compiled rules of a game."""
-        limits = self.limits
-        with self._lock_of(offer.key):
-            rules = self._rules.get(offer.key)
+        limits, key = self.limits, ("rules", offer.key)
+        with self._lock_of(key):
+            rules = self._cache.get(key)
             if rules is None:
                 rules = Rules(offer.game, limits.positions, limits.position_bytes)
                 describe_position(rules, ())  # compiles the remaining small programs
-                self._rules[offer.key] = rules
-            rules.last_used = self._resources.memory.now()
+                self._cache[key] = rules
+            self._cache.touch(rules)
             return rules
 
     def loaded(self, offer: GameOffer, player: PlayerOffer) -> LoadedPlayer | None:
         """Returns a player if its newest version is loaded; does not block."""
-        found = self._players.get((offer.key, player.name))
+        found = self._cache.get(("player", offer.key, player.name))
         if found is not None and found.file_times == _file_times(player.directory):
             return found
         return None
@@ -103,57 +335,36 @@ class PlayerRegistry:
         Raises:
             ValueError: it cannot be loaded, or its search needs too much memory.
         """
-        with self._lock_of((offer.key, player.name)):
+        key = ("player", offer.key, player.name)
+        # One player at a time is loaded, so that at most one exceeds the memory limit.
+        with self._lock_of(key):
             found = self.loaded(offer, player)
-            if found is None:
-                found = self._load(offer, player)
-            found.last_used = self._resources.memory.now()
-            return found
-
-    def _load(self, offer: GameOffer, player: PlayerOffer) -> LoadedPlayer:
-        """Loads one player at a time, so that at most one exceeds the memory budget."""
-        key = (offer.key, player.name)
-        with self._loading:
-            file_times = _file_times(player.directory)
-            try:
-                found = load_offered(player, offer.game, self.catalog.parts)
-            except Exception as error:  # also out of memory: the server must go on
-                # The client must not learn the path of the run.
-                print(
-                    f"azjax: {player.name} cannot be loaded: {one_line(error)}",
-                    file=sys.stderr,
+            if found is not None:
+                self._cache.touch(found)
+                return found
+            with self._loading:
+                file_times = _file_times(player.directory)
+                try:
+                    made = load_offered(player, offer.game, self.catalog.parts)
+                except Exception as error:  # also out of memory: the server must go on
+                    # The client must not learn the path of the run.
+                    reason = f"{player.name} cannot be loaded: {one_line(error)}"
+                    print(f"azjax: {reason}", file=sys.stderr)
+                    raise ValueError(f"{player.title} cannot be loaded") from None
+                loaded = LoadedPlayer(
+                    offer.game,
+                    made,
+                    self._resources,
+                    file_times=file_times,
+                    previous=self._cache.get(key),
                 )
-                raise ValueError(f"{player.title} cannot be loaded") from None
-            loaded = LoadedPlayer(
-                offer.game,
-                found,
-                self._resources,
-                file_times=file_times,
-                previous=self._players.get(key),
-                make_room=self._make_room,
-            )
-            self._players[key] = loaded
-            try:
-                self._make_room(loaded)
-            except ValueError:
-                self._players.pop(key, None)
-                raise
-            return loaded
-
-    def _make_room(self, kept: LoadedPlayer) -> None:
-        """Makes room for a player, unless all entries are busy; see `_keep`."""
-        if not self._keep(kept):
-            raise ValueError(
-                "the server's memory is in use by other players; try again in a moment"
-            )
-
-    def _keep(self, used: Evictable) -> bool:
-        """Notes the use of an entry, and evicts the least recently used other ones;
-        returns whether the remaining ones fit."""
-        memory = self._resources.memory
-        used.last_used = memory.now()
-        caches = self._players, self._rules, self._previews, self.comparisons.kept
-        return memory.make_room(used, *caches)
+                self._cache[key] = loaded
+                try:
+                    loaded.make_room()
+                except ValueError:
+                    self._cache.pop(key, None)
+                    raise
+                return loaded
 
     def describe(self, offer: GameOffer, player: PlayerOffer) -> dict[str, Any]:
         """Returns the description of a game and a player for the page.
@@ -177,8 +388,9 @@ class PlayerRegistry:
 
     def close(self) -> None:
         """Closes all players; running decisions are dropped."""
-        for player in self._players.values():
-            player.close()
+        for entry in list(self._cache.values()):
+            if isinstance(entry, LoadedPlayer):
+                entry.close()
         self._resources.close()
 
     def _lock_of(self, key: object) -> threading.Lock:

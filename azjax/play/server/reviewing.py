@@ -8,13 +8,12 @@ from azjax.games import Game, GameRecord, State
 from azjax.games.game_record import RESULTS
 from azjax.games.reading import read_game
 from azjax.play.review import ReviewedMove, exact_text, review, summaries
-from azjax.play.server.describing import cell_numbers, json_number
-from azjax.play.server.jobs import Job
 from azjax.play.server.limits import Limits
-from azjax.play.server.loaded_player import LoadedPlayer
 from azjax.play.server.messages import MAX_SHOWN
-from azjax.play.server.rules import Rules
+from azjax.play.server.positions import Rules, cell_numbers, json_number
+from azjax.play.server.registry import LoadedPlayer
 from azjax.play.server.runs import one_line
+from azjax.play.server.search_workers import Job
 from azjax.players import AnyPlayer, MoveDecision, ResignError
 
 

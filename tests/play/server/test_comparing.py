@@ -12,6 +12,7 @@ from azjax.play.server.comparing import (
     RATE_BYTES,
     Comparisons,
 )
+from azjax.play.server.memory import Cache
 from azjax.play.server.runs import find_runs
 from azjax.training.comparison import MAX_RATES
 from azjax.training.metrics import METRICS_FILE
@@ -46,7 +47,7 @@ def client_of(directory):
 
 @pytest.fixture
 def comparisons():
-    return Comparisons(lambda entry: True)
+    return Comparisons(Cache(2**30))
 
 
 @pytest.fixture
@@ -111,25 +112,26 @@ def test_long_metrics_take_bounded_memory(directory):
     text = (2_000_000 // len(line)) * line + "[" * 2_000_000 + "\n"
     path = directory / "run0" / METRICS_FILE
     path.write_text(text + json.dumps(ROWS[1]) + "\n")
-    registry = PlayerRegistry(make_catalog(["tic_tac_toe"], (), directory), Limits())
+    cache = Cache(2**30)
+    comparisons = Comparisons(cache)
     tracemalloc.start()
-    described = registry.comparisons.describe(runs_in(directory))
+    described = comparisons.describe(runs_in(directory))
     size, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert rows_of(described)["mistakes, network alone"] == ["25.0% (20.0 to 30.0)"] * 2
-    (entry, _) = registry.comparisons.kept.values()
+    (entry, _) = cache.values()
     assert size < entry.bytes < 2 * MAX_RATES * RATE_BYTES
     assert peak < 4 * size
 
 
-def test_comparisons_count_as_memory_of_the_server(directory):
-    catalog = make_catalog(["tic_tac_toe"], (), directory)
-    registry = PlayerRegistry(catalog, Limits(memory_bytes=70_000))
+def test_comparisons_are_evicted_from_a_full_cache(directory):
+    cache = Cache(70_000)
+    comparisons = Comparisons(cache)
     for runs in (runs_in(directory), runs_in(directory)[::-1]):
-        assert len(registry.comparisons.describe(runs)["names"]) == 2
-        assert len(registry.comparisons.kept) == 2
-    assert registry.comparisons.draw(runs_in(directory)) is not None
-    assert len(registry.comparisons.kept) < 3
+        assert len(comparisons.describe(runs)["names"]) == 2
+        assert len(cache) == 2
+    assert comparisons.draw(runs_in(directory)) is not None
+    assert len(cache) < 3
 
 
 def test_the_lobby_offers_games_with_several_runs(client):

@@ -1,3 +1,4 @@
+import asyncio
 import contextlib
 import gc
 import itertools
@@ -12,7 +13,7 @@ from azjax.play.incremental_search import IncrementalSearch
 from azjax.play.server import Catalog, Limits, PlayerRegistry
 from azjax.play.server.app import make_app
 from azjax.play.server.catalog import GameOffer, PlayerOffer
-from azjax.play.server.connection import RateLimiter
+from azjax.play.server.connection import RateLimiter, ThreadPools
 from azjax.play.server.search_workers import SearchWorker
 
 URL, SOCKET = "http://localhost:8000", "ws://localhost:8000/socket"
@@ -290,13 +291,13 @@ def test_only_the_servers_own_pages_can_connect(client):
 
 
 @pytest.fixture
-def failing_catalog(catalog, dying, monkeypatch):
+def failing_catalog(catalog, dying, monkeypatch, tmp_path):
     """A catalog with tic-tac-toe and an external player that fails."""
     monkeypatch.setattr("azjax.play.server.registry.load_offered", lambda *_: dying)
     player = PlayerOffer("dying", "A player that dies", "dying")
-    game = catalog.games["tic_tac_toe"].game
+    game = catalog.games()["tic_tac_toe"].game
     offer = GameOffer("tic_tac_toe", game, {"dying": player})
-    return Catalog({"tic_tac_toe": offer}, catalog.runs_directory, has_all=False)
+    return Catalog({"tic_tac_toe": offer}, tmp_path, has_all=False)
 
 
 def test_a_forfeit_is_an_error_and_the_player_stays_usable(
@@ -482,8 +483,8 @@ def test_an_error_is_sent_only_to_the_client_that_caused_it(pair, monkeypatch):
     for place, (method, params) in (
         ("registry.PlayerRegistry.describe", start),
         ("connection.describe_position", ("position", {"actions": []})),
-        ("rules.Rules.state", decision),
-        ("loaded_player.LoadedPlayer.worker", decision),
+        ("positions.Rules.state", decision),
+        ("registry.LoadedPlayer.worker", decision),
         ("connection.describe_decision", decision),
     ):
         for error in (RuntimeError("RESOURCE_EXHAUSTED"), MemoryError(), KeyError(1)):
@@ -504,3 +505,86 @@ def test_a_decision_that_is_not_json_is_an_error(started, monkeypatch):
         lambda *_, **__: {"value": float("nan")},
     )
     assert decide(started)[0] == "error"
+
+
+PATIENCE = 60.0  # seconds
+
+
+def test_concurrent_calls_with_one_key_share_one_execution():
+    async def ask():
+        pools, calls, may_end = ThreadPools(), [], threading.Event()
+
+        def work():
+            calls.append(None)
+            assert may_end.wait(PATIENCE)
+            return len(calls)
+
+        asked = [asyncio.create_task(pools.run_shared("key", work)) for _ in range(20)]
+        await asyncio.sleep(0.05)
+        may_end.set()
+        together = await asyncio.gather(*asked)
+        again = await pools.run_shared("key", work)
+        pools.close()
+        return together, again
+
+    assert asyncio.run(ask()) == ([1] * 20, 2)
+
+
+def test_a_cancelled_call_does_not_cancel_the_others():
+    async def ask():
+        pools, may_end = ThreadPools(), threading.Event()
+        asked = [
+            asyncio.create_task(pools.run_shared("key", may_end.wait, PATIENCE))
+            for _ in range(2)
+        ]
+        await asyncio.sleep(0.05)
+        asked[0].cancel()
+        may_end.set()
+        result = await asked[1]
+        pools.close()
+        return result
+
+    assert asyncio.run(ask()) is True
+
+
+def test_an_error_reaches_all_calls_that_share_it():
+    async def ask():
+        pools = ThreadPools()
+
+        def fail():
+            raise ValueError("nothing there")
+
+        asked = (pools.run_shared("key", fail) for _ in range(3))
+        errors = await asyncio.gather(*asked, return_exceptions=True)
+        pools.close()
+        return [str(error) for error in errors]
+
+    assert asyncio.run(ask()) == ["nothing there"] * 3
+
+
+def test_slow_functions_do_not_delay_quick_ones():
+    async def ask():
+        pools, may_end = ThreadPools(), threading.Event()
+        slow = [
+            asyncio.create_task(pools.run_shared(key, may_end.wait, PATIENCE))
+            for key in range(100)
+        ]
+        async with asyncio.timeout(PATIENCE):
+            assert await pools.run(sum, [1, 2]) == 3
+        may_end.set()
+        await asyncio.gather(*slow)
+        pools.close()
+
+    asyncio.run(ask())
+
+
+def test_an_error_of_a_quick_function_is_raised():
+    async def ask():
+        pools = ThreadPools()
+        try:
+            await pools.run(int, "x")
+        finally:
+            pools.close()
+
+    with pytest.raises(ValueError, match="invalid literal"):
+        asyncio.run(ask())

@@ -1,15 +1,24 @@
+import dataclasses
 import json
+import math
 import time
 import weakref
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import Future, ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 
-from azjax import players
+from azjax import games, players
 from azjax.networks import Parts
-from azjax.play.server import Limits, PlayerRegistry, make_catalog
-from azjax.play.server.describing import describe_position
+from azjax.play.server import Catalog, Limits, PlayerRegistry, Warmer, make_catalog
 from azjax.play.server.memory import PROGRAM_BYTES
+from azjax.play.server.positions import describe_position
+from azjax.play.server.registry import (
+    POLL_INTERVAL,
+    Activity,
+    LoadedPlayer,
+    SharedResources,
+)
 
 
 @pytest.fixture
@@ -147,6 +156,173 @@ def test_loading_a_player_evicts_others_before_its_first_decision(
     tmp_path, make_registry
 ):
     registry = make_registry(tmp_path, memory_bytes=1)
-    for name in ("alphazero:pretrained", "network:pretrained"):
-        registry.load(*registry.catalog.find("tic_tac_toe", name))
-    assert list(registry._players) == [("tic_tac_toe", "network:pretrained")]
+    names = ("alphazero:pretrained", "network:pretrained")
+    found = [registry.catalog.find("tic_tac_toe", name) for name in names]
+    for one in found:
+        registry.load(*one)
+    assert [registry.loaded(*one) is not None for one in found] == [False, True]
+
+
+def loaded(text, game="tic_tac_toe", **limits):
+    game = games.make(game)
+    resources = SharedResources(Limits(**limits), seed=0)
+    return LoadedPlayer(game, players.load(text, game), resources)
+
+
+def test_similar_numbers_of_simulations_share_a_worker():
+    player = loaded("mcts:1600")
+    assert player.worker(400) == (player.worker(1)[0], 400)
+    assert player.worker(1600)[0] is not player.worker(400)[0]
+    assert player.worker(None)[1] == 1600
+
+
+@pytest.mark.parametrize(
+    ("text", "strength"),
+    [("alphazero:pretrained", players.DEFAULT_SIMULATIONS), ("mcts:30", 30)],
+)
+def test_the_default_strength_is_the_players_own(text, strength):
+    player = loaded(text)
+    assert player.default_strength == strength
+    assert player.worker(None)[1] == strength
+
+
+def test_strengths_end_at_the_limit_of_simulations():
+    player = loaded("mcts:1600", simulations=150)
+    assert player.strengths == [1, 25, 50, 100]
+    assert player.default_strength == 100
+    with pytest.raises(ValueError, match="must be one of 1, 25, 50, 100: 200"):
+        player.worker(200)
+
+
+def test_strengths_end_at_the_memory_for_trees():
+    assert loaded("mcts:25", "chess", search_bytes=2**24).strengths[-1] < 1600
+
+
+@pytest.mark.parametrize("text", ["mcts:1600", "alphazero:pretrained"])
+def test_a_search_without_memory_for_its_tree_is_rejected(text):
+    with pytest.raises(ValueError, match="exceeds the memory for search trees"):
+        loaded(text, search_bytes=1)
+
+
+def test_a_player_without_a_search_has_no_strengths():
+    player = loaded("greedy", search_bytes=1)
+    assert (player.strengths, player.default_strength) == ([], None)
+    assert player.worker(None)[1] == 0
+
+
+def test_the_server_is_busy_until_some_time_after_the_last_request(monkeypatch):
+    current = Activity()
+    assert current.is_busy  # clients can wait for the server to start
+    current.last_answer = -math.inf
+    assert not current.is_busy
+    current.num_decisions = 1
+    assert current.is_busy
+    current.num_decisions, current.last_answer = 0, time.monotonic()
+    assert current.is_busy  # a client that plays soon sends the next request
+    monkeypatch.setattr("azjax.play.server.registry.QUIET_SECONDS", 0.0)
+    assert not current.is_busy
+    current.compilation = Future()  # of the search for the client's first move
+    assert current.is_busy
+    current.compilation.set_result(None)
+    assert not current.is_busy
+
+
+class FakeRegistry:
+    """A registry that records what is compiled."""
+
+    def __init__(self, games=("one", "two")):
+        self.done, self.evicted = [], ()
+        self.activity = SimpleNamespace(is_busy=False)
+        players = {name: f"{name}'s player" for name in ("first", "second")}
+        offers = {name: SimpleNamespace(key=name, players=players) for name in games}
+        self.catalog = SimpleNamespace(games=lambda: offers)
+
+    def preview(self, offer):
+        self.done.append(("preview", offer.key))
+
+    def rules(self, offer):
+        self.done.append(("rules", offer.key))
+
+    def is_ready(self, offer, player):
+        search = ("search", offer.key, player)
+        return search in self.done and offer.key not in self.evicted
+
+    def load(self, offer, player):
+        search = ("search", offer.key, player)
+        return SimpleNamespace(compile=lambda: self.done.append(search))
+
+
+@pytest.fixture
+def log():
+    return []
+
+
+def test_every_game_is_compiled_with_its_first_player(log):
+    registry = FakeRegistry()
+    assert Warmer(registry, log.append).warm_up() == 2
+    steps = [("preview",), ("rules",), ("search",)]
+    assert [done[:1] for done in registry.done] == [*steps, *steps]
+    assert registry.done[2] == ("search", "one", "first's player")
+
+
+def test_an_evicted_game_is_not_counted(log):
+    registry = FakeRegistry()
+    registry.evicted = ("one",)
+    Warmer(registry, log.append)._run()
+    assert log == ["1 of 2 games are compiled; their pages open at once."]
+
+
+def test_no_compilation_starts_while_a_client_waits(log, monkeypatch):
+    registry = FakeRegistry(["one"])
+    warmer = Warmer(registry, log.append)
+    registry.activity.is_busy = True
+
+    def wait(seconds):
+        assert seconds == POLL_INTERVAL
+        assert registry.done == []
+        registry.activity.is_busy = False
+
+    monkeypatch.setattr(warmer._is_closed, "wait", wait)
+    assert warmer.warm_up() == 1
+    assert len(registry.done) == 3
+
+
+def test_close_ends_the_compilations(log):
+    registry = FakeRegistry()
+    warmer = Warmer(registry, log.append)
+    rules = registry.rules
+
+    def close(offer):
+        rules(offer)
+        warmer.close()
+
+    registry.rules = close
+    assert warmer.warm_up() == 0
+    assert registry.done == [("preview", "one"), ("rules", "one")]
+
+
+def test_an_error_in_one_game_does_not_affect_the_others(log, capsys):
+    registry = FakeRegistry()
+
+    def fail(offer):
+        if offer.key == "one":
+            raise RuntimeError("no memory left")
+
+    registry.rules = fail
+    assert Warmer(registry, log.append).warm_up() == 1
+    assert "no memory left" in capsys.readouterr().err
+    assert ("search", "two", "first's player") in registry.done
+
+
+def test_a_compiled_game_is_ready(catalog, log, monkeypatch, tmp_path):
+    for name in ("QUIET_SECONDS", "FIRST_SECONDS"):
+        monkeypatch.setattr(f"azjax.play.server.registry.{name}", 0.0)
+    offer, player = catalog.find("tic_tac_toe", "random")
+    offer = dataclasses.replace(offer, players={"random": player})
+    only = Catalog({"tic_tac_toe": offer}, tmp_path, has_all=False)
+    registry = PlayerRegistry(only, Limits())
+    assert Warmer(registry, log.append).warm_up() == 1
+    assert registry.is_ready(offer, player)
+    worker, _ = registry.load(offer, player).worker(None)
+    assert worker.search.sizes == [1]
+    registry.close()

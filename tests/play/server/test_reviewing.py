@@ -6,15 +6,15 @@ from compiled_games import compiled
 from azjax import games
 from azjax.games import GameRecord
 from azjax.play.server import Limits
-from azjax.play.server.loaded_player import LoadedPlayer, SharedResources
 from azjax.play.server.messages import MAX_TEXT
+from azjax.play.server.positions import Rules
+from azjax.play.server.registry import LoadedPlayer, SharedResources
 from azjax.play.server.reviewing import (
     QueuedPlayer,
     describe_record,
     describe_review,
     describe_text,
 )
-from azjax.play.server.rules import Rules
 from azjax.players import MoveDecision, load
 
 GAME = games.make("tic_tac_toe")

@@ -9,8 +9,13 @@ import pytest
 from azjax import games
 from azjax.games.host import first_state
 from azjax.play.server import Limits
-from azjax.play.server.jobs import Job
-from azjax.play.server.search_workers import SearchWorker, SessionWorker, TreeBudget
+from azjax.play.server.search_workers import (
+    Job,
+    JobQueue,
+    SearchWorker,
+    SessionWorker,
+    TreeBudget,
+)
 from azjax.players import MoveDecision
 
 PATIENCE = 30.0  # seconds
@@ -309,3 +314,24 @@ def test_a_job_cancelled_while_waiting_is_never_run(dying, first):
     waiting[0].result()
     waiting[2].result()
     assert waiting[1].job.progress is None
+
+
+def test_a_queue_that_cannot_start_a_thread_raises_and_recovers(monkeypatch):
+    served = threading.Event()
+
+    def serve():
+        queue.take(1)
+        served.set()
+        return False
+
+    def refuse(thread):
+        raise RuntimeError("can't start new thread")
+
+    queue = JobQueue(serve, "test")
+    with monkeypatch.context() as patch:
+        patch.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(RuntimeError, match="can't start"):
+            queue.put(Job(None, (), 0, lambda: None, Limits()))
+    assert not queue.waiting
+    queue.put(Job(None, (), 0, lambda: None, Limits()))
+    assert served.wait(60)

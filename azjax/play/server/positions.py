@@ -1,0 +1,419 @@
+"""The rules of a game, and its board, positions, moves and decisions as JSON.
+
+Positions are named by the actions that lead to them.
+"""
+
+import collections
+import copy
+import math
+import re
+import threading
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple
+
+import jax
+import numpy as np
+
+from azjax.games import Game, State, game_title
+from azjax.games.host import compiled
+from azjax.games.rendering import CELL_SIZE, Cell, board_parts
+from azjax.play.server.memory import PROGRAM_BYTES, array_bytes
+from azjax.play.text_output import expected_value, rank_moves, side_names
+from azjax.players import Branches, MoveDecision
+
+MAX_MOVES = 60  # of a decision; the first ones of the ranking
+RESIGNATION = {"resigns": True}  # in place of a decision
+_SIZES = re.compile(r'(width|height)="([0-9.]+)')
+_VIEW_BOX = re.compile(r'viewBox="([-0-9. ]+)"')
+
+
+class Rules:
+    """A compiled game with a cache of its latest positions; thread-safe.
+
+    game: the game with compiled functions.
+    setup: FEN of the first position; empty for the game's own.
+    last_used: time of the last use, for the `Cache`.
+
+    Args:
+        game: compiled here, which takes some seconds.
+        num_positions: size of the cache, in positions.
+        num_bytes: size of the cache, in bytes.
+    """
+
+    is_busy = False
+
+    def __init__(self, game: Game, num_positions: int, num_bytes: int = 2**26):
+        self.game = compiled(game)
+        self.setup = ""
+        self.last_used = 0
+        self._lock = threading.Lock()
+        self._cache: collections.OrderedDict[tuple[str, tuple[int, ...]], State] = (
+            collections.OrderedDict()
+        )
+        self._first = on_host(self.game.init())
+        # The key of a position, its actions, takes memory too.
+        self._position_bytes = array_bytes(self._first) + 8 * game.max_moves
+        self._num_positions = min(num_positions, num_bytes // self._position_bytes)
+
+    @property
+    def bytes(self) -> int:
+        """Estimated size."""
+        return PROGRAM_BYTES + len(self._cache) * self._position_bytes
+
+    def shrink(self) -> None:
+        """Clears the cache of positions."""
+        with self._lock:
+            self._cache.clear()
+
+    def set_up(self, text: str) -> "Rules":
+        """Returns rules with the first position of a FEN, which share the cache.
+
+        Raises:
+            ValueError: the text is no FEN, or the game has none.
+        """
+        from_fen = getattr(self.game, "from_fen", None)
+        if from_fen is None:
+            raise ValueError(
+                f"positions of {self.game} cannot be set up: it has no FEN"
+            )
+        rules = copy.copy(self)
+        rules.setup, rules._first = text, on_host(from_fen(text))
+        return rules
+
+    def state(self, actions: Sequence[int]) -> State:
+        """Returns the position after some actions, in NumPy.
+
+        Raises:
+            ValueError: an action is illegal.
+        """
+        actions = tuple(actions)
+        ply, state = 0, self._first
+        with self._lock:
+            for length in range(len(actions), 0, -1):
+                key = self.setup, actions[:length]
+                if key in self._cache:  # the longest cached prefix
+                    ply, state = length, self._cache[key]
+                    self._cache.move_to_end(key)
+                    break
+        for number, action in enumerate(actions[ply:], start=ply + 1):
+            legal = self.legal_actions(state)
+            if action not in legal:
+                allowed = " ".join(map(str, legal)) or "none, the game is over"
+                raise ValueError(
+                    f"action {action}, number {number}, is not legal; legal: "
+                    f"{allowed if len(allowed) < 200 else f'{allowed[:200]} ...'}"
+                )
+            state = self.after(state, action)
+            with self._lock:
+                self._cache[self.setup, actions[:number]] = state
+                if len(self._cache) > self._num_positions:
+                    self._cache.popitem(last=False)
+        return state
+
+    def after(self, state: State, action: int) -> State:
+        """Returns the position after a legal action, in NumPy."""
+        # Passing a NumPy number is faster than making a `jnp.int32`.
+        number: Any = np.int32(action)
+        return on_host(self.game.step(state, number))
+
+    def parse(self, actions: Sequence[int], text: str) -> int:
+        """Returns the action that a text names after some actions.
+
+        Raises:
+            ValueError: the text names no legal action.
+        """
+        return self.game.text_to_action(self.state(actions), text)
+
+    def legal_actions(self, state: State) -> list[int]:
+        """Returns the legal actions, none when the game is over."""
+        if state.terminated:
+            return []
+        return np.flatnonzero(self.game.legal_action_mask(state)).tolist()
+
+    def rewards(self, state: State) -> list[float]:
+        """Returns the rewards of both players."""
+        return np.asarray(self.game.rewards(state)).tolist()
+
+
+def on_host(state: State) -> State:
+    """Returns a position as NumPy arrays."""
+    return jax.tree.map(np.asarray, state)
+
+
+def describe_position(rules: Rules, actions: tuple[int, ...]) -> dict[str, Any]:
+    """Returns the position after some actions.
+
+    Raises:
+        ValueError: an action is illegal.
+    """
+    game, state = rules.game, rules.state(actions)
+    last, last_action, marked = None, None, []
+    if actions:
+        last_action = actions[-1]
+        last = _move(game, rules.state(actions[:-1]), last_action)
+        marked = cell_numbers(game, game.last_cells(state, last_action))
+    # Moves with the same cells, such as promotions, have a field `becomes`: the kind of
+    # the piece in the last cell after the move.
+    moves = [_move(game, state, action) for action in rules.legal_actions(state)]
+    counts = collections.Counter(tuple(move["cells"]) for move in moves)
+    for move in moves:
+        if move["cells"] and counts[tuple(move["cells"])] > 1:
+            after = np.asarray(game.board(rules.after(state, move["action"])))
+            move["becomes"] = int(after.ravel()[move["cells"][-1]])
+    return {
+        "player": int(state.current_player),
+        "cells": np.asarray(game.board(state)).ravel().tolist(),
+        "moves": moves,
+        "isOver": bool(state.terminated),
+        "rewards": rules.rewards(state),
+        "last": last,
+        "marked": marked,
+        "resultText": game.result_text(state),
+        "winningCells": cell_numbers(game, game.winning_cells(state)),
+        "picture": picture_of(game, state, last_action),
+    }
+
+
+def describe_moves(rules: Rules, actions: Sequence[int]) -> list[dict[str, Any]]:
+    """Returns the notation and the player of each move of a game.
+
+    Raises:
+        ValueError: an action is illegal.
+    """
+    rules.state(actions)
+    moves = []
+    for ply, action in enumerate(actions):
+        before = rules.state(actions[:ply])
+        text = rules.game.action_to_text(before, action)
+        player = int(before.current_player)
+        moves.append({"action": action, "text": text, "player": player})
+    return moves
+
+
+def describe_decision(
+    rules: Rules,
+    state: State,
+    decision: MoveDecision,
+    simulations: int,
+    seconds: float,
+    *,
+    with_tree: bool = False,
+    is_timed_out: bool = False,
+) -> dict[str, Any]:
+    """Returns a player's decision in a position.
+
+    Args:
+        rules: rules of the game.
+        state: the position.
+        decision: the player's.
+        simulations: completed by the search.
+        seconds: duration of the search.
+        with_tree: whether to include the most visited part of the tree, which takes a
+            step of the game for each of its inner nodes.
+        is_timed_out: whether the time limit ended the search.
+    """
+    analysis, policy, game = decision.analysis, decision.policy, rules.game
+    value = expected_value(decision)
+    result = None  # the probabilities of win, draw and loss, if they are known
+    if value is not None and decision.draw is not None:
+        # They agree with the value; the draw probability is reduced where necessary.
+        decided = 1 - min(decision.draw, 1 - abs(value))
+        chances = ((decided + value) / 2, 1 - decided, (decided - value) / 2)
+        result = [json_number(chance) for chance in chances]
+    line, after = [], state
+    for action in [decision.action] if analysis is None else analysis.line.tolist():
+        if action < 0 or after.terminated:
+            break
+        text = game.action_to_text(after, action)
+        line.append({"action": action, "text": text})
+        after = rules.after(after, action)
+    described = {
+        "action": decision.action,
+        "moves": [
+            {
+                "action": move.action,
+                "text": game.action_to_text(state, move.action),
+                "prior": json_number(move.prior),
+                "visits": move.visits or 0,
+                "value": None if move.value is None else json_number(move.value),
+                "weight": None if policy is None else json_number(policy[move.action]),
+            }
+            for move in rank_moves(decision)[:MAX_MOVES]
+        ],
+        "visits": 0 if analysis is None else int(analysis.visits.sum()) + 1,
+        "value": None if value is None else json_number(value),
+        "result": result,
+        "line": line,
+        "simulations": simulations,
+        "seconds": seconds,
+        "isTimedOut": is_timed_out,
+    }
+    if with_tree:
+        branches = None if analysis is None else analysis.branches
+        has_tree = branches is not None
+        described["tree"] = describe_tree(rules, state, branches) if has_tree else []
+    return described
+
+
+def describe_tree(
+    rules: Rules, state: State, branches: Branches
+) -> list[dict[str, Any]]:
+    """Returns the most visited nodes below a root, parents before children.
+
+    Args:
+        rules: rules of the game.
+        state: the root.
+        branches: branches of one tree, without batch axis.
+    """
+    states = {0: state}  # of the nodes with children, by index in `branches`
+    parents = set(branches.parents.tolist())
+    nodes = []
+    for number, visits in enumerate(branches.visits.tolist()):
+        if number == 0 or visits == 0:
+            continue
+        parent = int(branches.parents[number])
+        action = int(branches.actions[number])
+        if number in parents:
+            states[number] = rules.after(states[parent], action)
+        nodes.append(
+            {
+                "parent": parent - 1,  # the root is not in the list
+                "action": action,
+                "text": rules.game.action_to_text(states[parent], action),
+                "prior": json_number(branches.priors[number]),
+                "visits": visits,
+                "value": json_number(branches.values[number]),
+            }
+        )
+    return nodes
+
+
+def json_number(value: Any) -> float:
+    """Returns a number rounded to 6 digits; 0 where JSON has none (infinity, NaN)."""
+    number = float(value)
+    return round(number, 6) if math.isfinite(number) else 0.0
+
+
+def _move(game: Game, state: State, action: int) -> dict[str, Any]:
+    return {
+        "action": action,
+        "text": game.action_to_text(state, action),
+        "cells": cell_numbers(game, game.action_cells(state, action)),
+    }
+
+
+def cell_numbers(game: Game, cells: Iterable[Cell]) -> list[int]:
+    """Returns the numbers of cells, counted row by row."""
+    width = len(game.column_labels)
+    return [row * width + column for row, column in cells]
+
+
+class Preview(NamedTuple):
+    """A game before its rules are compiled.
+
+    description: description of the game, without a player.
+    position: the first one, without moves.
+    picture: of the first position, an SVG document.
+    """
+
+    description: dict[str, Any]
+    position: dict[str, Any]
+    picture: str
+
+
+def describe_start(game: Game, key: str) -> Preview:
+    """Returns the description of a game and of its first position.
+
+    It compiles one small program; without `jit`, each operation would be compiled
+    separately, which takes seconds.
+    """
+    state, cells = jax.device_get(
+        jax.jit(lambda: (first := game.init(), game.board(first)))()
+    )
+    drawn = copy.copy(game)
+    vars(drawn)["board"] = lambda _: cells
+    picture = picture_of(drawn, state)
+    height, width = cells.shape
+    description = {
+        "game": key,
+        "title": game_title(key),
+        "height": height,
+        "width": width,
+        "sides": list(side_names(game)),
+        "pieces": list(game.pieces if picture else game.style.names),
+        "columns": list(game.column_labels),
+        "rows": list(game.row_labels),
+        "hasFen": hasattr(game, "from_fen"),
+        "targets": "cells" if game.row_labels else "columns",
+        "board": _board(game, height, width, picture),
+    }
+    position = {
+        "player": int(state.current_player),
+        "cells": cells.ravel().tolist(),
+        "moves": [],
+        "isOver": False,
+        "rewards": [0, 0],
+        "last": None,
+        "marked": [],
+        "resultText": "",
+        "winningCells": [],
+        "picture": picture,
+    }
+    return Preview(description, position, picture or drawn.to_svg(state))
+
+
+def picture_of(game: Game, state: State, last_action: int | None = None) -> str | None:
+    """Returns a position as a scalable SVG document if another library draws the game;
+    else None."""
+    if type(game).to_svg is Game.to_svg:
+        return None
+    svg = game.to_svg(state, last_action)
+    if _VIEW_BOX.search(svg):
+        return svg
+    sizes = dict(_SIZES.findall(svg[: svg.index(">")]))
+    box = f'viewBox="0 0 {sizes["width"]} {sizes["height"]}"'
+    return svg.replace("<svg", f"<svg {box}", 1)
+
+
+def _board(game: Game, height: int, width: int, picture: str | None) -> dict[str, Any]:
+    """Returns the geometry of a board (pixels), and its parts as SVG elements."""
+    if picture is not None:  # it shows the board and all pieces
+        found = _VIEW_BOX.search(picture)
+        assert found is not None
+        left, top, across, down = tuple(map(float, found[1].split()))
+        centers = tuple(
+            (left + (column + 0.5) * across / width, top + (row + 0.5) * down / height)
+            for row in range(height)
+            for column in range(width)
+        )
+        drawn = {
+            **{"ground": "", "front": "", "pieces": [], "mark": ""},
+            **{"columnLabels": [], "rowLabels": []},
+            **{"marksBelow": False, "isTwoSided": False},
+        }
+    else:
+        parts = board_parts(game.style, height, width)
+        (left, top, across, down), centers = parts.box, parts.centers
+        drawn = {
+            "ground": parts.ground,
+            "front": parts.front,
+            "pieces": list(parts.pieces),
+            "mark": parts.mark,
+            "marksBelow": parts.mark_is_below,
+            "columnLabels": _rounded(parts.column_labels),
+            "rowLabels": _rounded(parts.row_labels[: len(game.row_labels)]),
+            "isTwoSided": parts.is_two_sided,
+        }
+    return {
+        "left": left,
+        "top": top,
+        "width": round(across, 2),
+        "height": round(down, 2),
+        "cell": CELL_SIZE,
+        "centers": _rounded(centers),
+        **drawn,
+    }
+
+
+def _rounded(places: Sequence[tuple[float, float]]) -> list[list[float]]:
+    return [[round(x, 2), round(y, 2)] for x, y in places]

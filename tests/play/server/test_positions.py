@@ -1,0 +1,390 @@
+import dataclasses
+import functools
+import json
+from xml.etree import ElementTree
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import pytest
+
+from azjax import games
+from azjax.play.server.positions import (
+    Rules,
+    describe_decision,
+    describe_position,
+    describe_start,
+    describe_tree,
+)
+from azjax.players import Analysis, Branches, MoveDecision
+
+
+@pytest.fixture(scope="module")
+def game():
+    return games.make("tic_tac_toe")
+
+
+@pytest.fixture(scope="module")
+def rules(game):
+    return Rules(game, 1000)
+
+
+def test_a_position_is_reached_by_its_actions(rules):
+    state = rules.state((4, 0, 8))
+    board = np.ravel(rules.game.board(state))
+    assert (board == 0).nonzero()[0].tolist() == [4, 8]
+    assert (board == 1).nonzero()[0].tolist() == [0]
+    assert rules.legal_actions(state) == [1, 2, 3, 5, 6, 7]
+
+
+def test_games_from_another_first_position_share_the_cache(rules):
+    vars(rules.game)["from_fen"] = {"a centre": rules.state((4,))}.__getitem__
+    set_up = rules.set_up("a centre")
+    for start, expected in ((set_up, (4, 0)), (rules, (0,))):
+        np.testing.assert_array_equal(
+            rules.game.board(start.state((0,))), rules.game.board(rules.state(expected))
+        )
+    assert set_up.bytes == rules.bytes
+    rules.shrink()
+    assert set_up.bytes == rules.bytes
+
+
+def test_the_end_has_a_result_and_no_legal_actions(rules):
+    state = rules.state((0, 3, 1, 4, 2))
+    assert rules.legal_actions(state) == []
+    assert rules.rewards(state) == [1.0, -1.0]
+
+
+@pytest.mark.parametrize(
+    ("actions", "error"),
+    [
+        ((4, 4), "action 4, number 2, is not legal; legal: 0 1 2 3 5 6 7 8"),
+        ((9,), "action 9, number 1, is not legal"),
+        ((2**53,), "is not legal"),
+        (
+            (0, 3, 1, 4, 2, 5),
+            "number 6, is not legal; legal: none, the game is over",
+        ),
+    ],
+)
+def test_an_illegal_action_is_an_error_with_the_legal_ones(rules, actions, error):
+    with pytest.raises(ValueError, match=error):
+        rules.state(actions)
+
+
+def test_a_long_list_of_legal_actions_is_truncated():
+    with pytest.raises(ValueError, match=r"legal: 0 1 2 .* \.\.\.$") as raised:
+        Rules(games.make("gomoku"), 10).state((999,))
+    assert len(str(raised.value)) < 300
+
+
+def test_positions_are_cached_and_the_oldest_evicted(game):
+    rules = Rules(game, 3)
+    steps = []
+    step = rules.game.step
+    vars(rules.game)["step"] = lambda *args: steps.append(args) or step(*args)
+    rules.state((0, 1, 2))
+    assert len(steps) == 3
+    rules.state((0, 1, 2, 3))
+    assert len(steps) == 4
+    rules.state((0,))  # was dropped for the fourth
+    assert len(steps) == 5
+
+
+def test_the_cache_of_positions_is_limited_in_bytes(game):
+    rules = Rules(game, 1000, num_bytes=1000)
+    before = rules.bytes
+    for action in range(8):
+        rules.state((8, action))
+    assert before < rules.bytes <= before + 1000
+    rules.shrink()
+    assert rules.bytes == before
+    assert len(rules.legal_actions(rules.state((3, 4)))) == 7
+
+
+def test_a_position_larger_than_the_cache_is_not_cached(game):
+    rules = Rules(game, 1000, num_bytes=1)
+    before = rules.bytes
+    assert len(rules.legal_actions(rules.state((3, 4)))) == 7
+    assert rules.bytes == before
+
+
+class Shogi(games.Game):
+    """A game in which a piece can be promoted by a move."""
+
+    name = "shogi"
+    pieces = "PpGg"
+    num_actions = 3
+    observation_shape = (1, 3, 1)
+    max_moves = 1
+    init = games.make("tic_tac_toe").init
+    observe = games.make("tic_tac_toe").observe
+    rewards = games.make("tic_tac_toe").rewards
+
+    def legal_action_mask(self, state):
+        return ~state.terminated & jnp.ones(3, bool)
+
+    def step(self, state, action):
+        return dataclasses.replace(
+            state, outcome=jnp.int8(1) + action, terminated=jnp.bool(True)
+        )
+
+    def board(self, state):
+        boards = [[0, -1, -1], [-1, 0, -1], [-1, 2, -1], [-1, -1, 0]]
+        return jnp.int8(boards)[state.outcome][None]
+
+    def action_to_text(self, state, action):
+        return "abc"[action]
+
+    def action_cells(self, state, action):
+        return ((0, 0), (0, 2 if action == 2 else 1))
+
+
+@pytest.fixture(scope="module")
+def connect_four():
+    return Rules(games.make("connect_four"), 100)
+
+
+def test_a_position_has_board_legal_moves_and_last_move(connect_four):
+    told = json.loads(json.dumps(describe_position(connect_four, (3, 3))))
+    assert told["player"] == 0
+    assert told["cells"][38] == 0
+    assert told["cells"][31] == 1
+    assert told["cells"].count(-1) == 40
+    assert [move["action"] for move in told["moves"]] == list(range(7))
+    assert told["moves"][3] == {"action": 3, "text": "4", "cells": [24]}
+    assert told["last"] == {"action": 3, "text": "4", "cells": [31]}
+    assert told["isOver"] is False
+    assert told["rewards"] == [0, 0]
+    assert told["marked"] == [31]
+    assert told["picture"] is None
+    assert describe_position(connect_four, ())["last"] is None
+
+
+def test_a_finished_game_has_a_result_and_no_moves(connect_four):
+    told = describe_position(connect_four, (0, 1, 0, 1, 0, 1, 0))
+    assert told["isOver"] is True
+    assert told["rewards"] == [1, -1]
+    assert told["moves"] == []
+    assert told["resultText"] == ""
+    assert told["winningCells"] == [14, 21, 28, 35]
+
+
+def test_a_finished_game_has_its_score():
+    rules = Rules(games.make("go:2,0.5"), 10)
+    assert describe_position(rules, (0, 4))["resultText"] == ""
+    assert describe_position(rules, (0, 4, 4))["resultText"] == "B+3.5"
+
+
+def test_a_move_between_cells_has_two_cells():
+    rules = Rules(games.make("breakthrough"), 10)
+    told = describe_position(rules, ())
+    assert all(len(move["cells"]) == 2 for move in told["moves"])
+    assert not any("becomes" in move for move in told["moves"])
+    first = told["moves"][0]
+    assert describe_position(rules, (first["action"],))["marked"] == first["cells"]
+
+
+def test_moves_with_the_same_cells_name_the_resulting_piece():
+    rules = Rules(Shogi(), 10)
+    moves = describe_position(rules, ())["moves"]
+    assert [(move["cells"], move.get("becomes")) for move in moves] == [
+        ([0, 1], 0),
+        ([0, 1], 2),
+        ([0, 2], None),
+    ]
+
+
+def test_the_moves_of_a_search_are_ranked(connect_four):
+    analysis = Analysis(
+        prior=np.array([0.5, 0.2, 0.1, 0.1, 0.1, 0, 0], np.float32),
+        visits=np.array([3, 6, 0, 0, 0, 0, 0], np.int32),
+        action_values=np.array([-0.25, 0.5, 0, 0, 0, 0, 0], np.float32),
+        line=np.array([1, 0, -1, -1], np.int32),
+    )
+    policy = np.array([0.25, 0.75, 0, 0, 0, 0, 0], np.float32)
+    decision = MoveDecision(1, policy, 0.25, analysis)
+    told = describe_decision(
+        connect_four, connect_four.state(()), decision, 9, 0.5, is_timed_out=True
+    )
+    told = json.loads(json.dumps(told))
+    assert told["isTimedOut"] is True
+    assert [move["action"] for move in told["moves"]][:2] == [1, 0]
+    assert len(told["moves"]) == 5  # two moves have neither visits nor prior
+    assert told["moves"][0] == {
+        "action": 1,
+        "text": "2",
+        "prior": pytest.approx(0.2),
+        "visits": 6,
+        "value": 0.5,
+        "weight": 0.75,
+    }
+    assert told["moves"][2]["value"] is None
+    assert told["line"] == [{"action": 1, "text": "2"}, {"action": 0, "text": "1"}]
+    assert (told["visits"], told["simulations"], told["seconds"]) == (10, 9, 0.5)
+    assert told["value"] == 0.25
+    assert told["result"] is None
+
+
+@pytest.mark.parametrize(
+    ("value", "draw", "result"),
+    [
+        (0.25, 0.5, [0.375, 0.5, 0.125]),
+        (-1.0, 0.5, [0.0, 0.0, 1.0]),  # a loss is not counted as a draw
+        (0.5, None, None),
+    ],
+)
+def test_the_chances_agree_with_the_value(connect_four, value, draw, result):
+    policy = np.full(7, 1 / 7, np.float32)
+    decision = MoveDecision(2, policy, value, draw=draw)
+    told = describe_decision(connect_four, connect_four.state(()), decision, 0, 0.1)
+    assert told["result"] == result
+
+
+def test_a_line_ends_with_the_game(connect_four):
+    line = np.array([0, 1, 2, -1], np.int32)
+    zeros = np.zeros(7, np.float32)
+    analysis = Analysis(zeros, zeros.astype(np.int32), zeros, line)
+    state = connect_four.state((0, 1, 0, 1, 0, 1))  # one move from a win
+    told = describe_decision(
+        connect_four, state, MoveDecision(0, zeros, 1.0, analysis), 1, 0.1
+    )
+    assert told["line"] == [{"action": 0, "text": "1"}]
+
+
+def test_a_decision_without_analysis_has_only_its_move(connect_four):
+    told = describe_decision(
+        connect_four, connect_four.state(()), MoveDecision(5), 0, 0.1
+    )
+    assert told["action"] == 5
+    assert told["moves"] == []
+    assert told["value"] is None
+    assert told["line"] == [{"action": 5, "text": "6"}]
+
+
+def test_a_policy_has_no_visits(connect_four):
+    policy = np.array([0, 0.25, 0.75, 0, 0, 0, 0], np.float32)
+    told = describe_decision(
+        connect_four, connect_four.state(()), MoveDecision(2, policy, 0.5), 0, 0.1
+    )
+    assert [(m["action"], m["visits"], m["value"]) for m in told["moves"]] == [
+        (2, 0, None),
+        (1, 0, None),
+    ]
+    assert told["visits"] == 0
+
+
+@pytest.fixture(scope="module")
+def chess():
+    return Rules(games.make("chess"), 10)
+
+
+def test_each_node_has_the_notation_of_its_move(chess):
+    state = chess.state(())
+    moves = []
+    for text in ("e2e4", "e7e5", "g1f3"):
+        moves.append(chess.game.text_to_action(state, text))
+        state = chess.after(state, moves[-1])
+    branches = Branches(
+        parents=np.int32([-1, 0, 1, 0, 2, -1]),
+        actions=np.int32([-1, moves[0], moves[1], moves[2], moves[2], -1]),
+        priors=np.float32([1, 0.5, 0.25, 0.125, np.nan, 1]),
+        visits=np.int32([9, 5, 4, 3, 2, 0]),
+        values=np.float32([0.1, 0.5, -0.5, 0.25, -0.25, 0]),
+    )
+    nodes = describe_tree(chess, chess.state(()), branches)
+    assert [node["parent"] for node in nodes] == [-1, 0, -1, 1]
+    assert [node["text"] for node in nodes] == ["e2e4", "e7e5", "g1f3", "g1f3"]
+    assert nodes[1] == {
+        "parent": 0,
+        "action": moves[1],
+        "text": "e7e5",
+        "prior": 0.25,
+        "visits": 4,
+        "value": -0.5,
+    }
+    assert nodes[3]["prior"] == 0  # types of JSON
+
+
+def test_a_tree_without_branches_has_none(chess):
+    alone = Branches(
+        parents=np.int32([-1]),
+        actions=np.int32([-1]),
+        priors=np.float32([1]),
+        visits=np.int32([1]),
+        values=np.float32([0]),
+    )
+    assert describe_tree(chess, chess.state(()), alone) == []
+
+
+@functools.cache
+def description_of(name):
+    return json.loads(json.dumps(describe_start(games.make(name), name).description))
+
+
+def elements(text):
+    return ElementTree.fromstring(f"<svg>{text}</svg>")
+
+
+@pytest.mark.parametrize("name", games.available())
+def test_every_game_is_described(name):
+    game = games.make(name)
+    told = description_of(name)
+    height, width = told["height"], told["width"]
+    board = jax.eval_shape(lambda: game.board(game.init()))
+    assert (height, width) == board.shape
+    assert len(told["columns"]) == width
+    assert len(told["rows"]) in (0, height)
+    assert told["targets"] == ("cells" if told["rows"] else "columns")
+    board = told["board"]
+    assert len(told["pieces"]) == len(board["pieces"]) == len(game.pieces)
+    assert len(board["columnLabels"]) == width
+    assert len(board["rowLabels"]) == len(told["rows"])
+    assert len(board["centers"]) == height * width
+    for x, y in board["centers"]:
+        assert board["left"] < x < board["left"] + board["width"]
+        assert board["top"] < y < board["top"] + board["height"]
+    for text in (*board["pieces"], board["ground"], board["mark"]):
+        assert len(elements(text))
+
+
+def test_a_board_of_discs_has_a_front_with_a_hole_for_each_cell():
+    front = description_of("connect_four")["board"]["front"]
+    (plate,) = elements(front)
+    assert plate.get("d").count("M") == 1 + 42
+    assert plate.get("fill-rule") == "evenodd"
+
+
+def test_only_boards_with_two_sides_are_turned():
+    turned = {
+        name
+        for name in games.available()
+        if description_of(name)["board"]["isTwoSided"]
+    }
+    assert turned == {"breakthrough", "chess"}
+
+
+@pytest.mark.parametrize("name", ["connect_four", "tic_tac_toe"])
+def test_the_initial_position_is_described_before_the_rules_are_compiled(
+    name, monkeypatch
+):
+    game = games.make(name)
+    rules = Rules(game, 1)
+    for method in ("step", "legal_action_mask"):
+        monkeypatch.setattr(type(game), method, None)
+    preview = json.loads(json.dumps(describe_start(game, name)._asdict()))
+    monkeypatch.undo()
+    first = {**describe_position(rules, ()), "moves": []}
+    assert preview["position"] == first
+
+
+@pytest.mark.slow
+def test_a_game_drawn_by_another_library_has_a_picture_of_each_position():
+    rules = Rules(games.make("pgx:animal_shogi"), 10)
+    told = description_of("pgx:animal_shogi")
+    assert told["board"]["pieces"] == []
+    assert len(told["pieces"]) == len(rules.game.pieces)
+    assert len(told["board"]["centers"]) == 12
+    position = json.loads(json.dumps(describe_position(rules, ())))
+    assert all(move["cells"] == [] for move in position["moves"])
+    assert 'viewBox="0 0 ' in position["picture"]
