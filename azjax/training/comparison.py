@@ -4,7 +4,7 @@ import dataclasses
 import itertools
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -40,7 +40,6 @@ from azjax.training.saved_config import load_any_config
 from azjax.training.summary import rate_text
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 _COUNTS = ("games", "positions", "updates")
@@ -48,7 +47,7 @@ COUNTERS = ("iteration", "seconds", *_COUNTS)
 NONE = "-"  # a value that a run does not have
 MAX_RATES = 10_000  # of a run's evaluations; with more, some are left out
 MAX_NAME = 400  # characters of an opponent
-_NOT_COMPARED = ("game", "run_dir", "notes", "plan", "report")
+_NOT_COMPARED = ("game", "run_dir", "notes", "repeat_schedule", "report")
 _LINESTYLES = ("-", "--", ":")  # of runs with the same color
 _LEGEND_WIDTH = 90  # characters
 _OPTIONS = {"network.trunk.name": "trunk", "search.algorithm": "algorithm"}
@@ -166,7 +165,13 @@ def read_run(name: str, directory: Directory) -> SavedRun:
     """Reads a run from its directory, of any origin; see `read_runs`."""
     config = load_any_config(directory)
     content = read_config(directory / CONFIG_FILE)
-    values = {"kind": "alphazero", **config.to_json(), **_replaced(content)}
+    values = {"kind": "alphazero", **config.to_json()}
+    # What the user replaced in Python: hooks, and the optimizer if not the default one.
+    optimizer = content.get("optimizer")
+    if not isinstance(optimizer, dict):
+        optimizer = {}
+    values["optimizer"] = {name: optimizer.get(name) for name in VERSION_INDEPENDENT}
+    values["hooks"] = content.get("hooks")
     for key in _NOT_COMPARED:
         values.pop(key, None)
     counters, evaluations, last = None, [], None
@@ -197,15 +202,6 @@ def read_run(name: str, directory: Directory) -> SavedRun:
         counters,
         tuple(evaluations),
     )
-
-
-def _replaced(content: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns what the user replaced in Python: optimizer and hooks."""
-    optimizer = content.get("optimizer")
-    if not isinstance(optimizer, dict):  # the default one
-        optimizer = {}
-    described = {name: optimizer.get(name) for name in VERSION_INDEPENDENT}
-    return {"optimizer": described, "hooks": content.get("hooks")}
 
 
 def _counters(row: Row) -> dict[str, float] | None:
@@ -288,31 +284,24 @@ def sections(
         ("iterations", *_COUNTS), ("iteration", *_COUNTS), strict=True
     ):
         training[label] = [f"{row[name]:,}" if row else NONE for row in rows]
-    strength = dict(_strength(runs))
+    last = [run.evaluations[-1] if run.evaluations else None for run in runs]
+    strength: dict[str, list[str]] = {}
+    if any(last):
+        strength["after"] = [
+            f"iteration {row.counters['iteration']:,}, "
+            f"{duration(row.counters['seconds'])}"
+            if row
+            else NONE
+            for row in last
+        ]
+    for measure in measures(runs):
+        rates = [row.rates.get(measure) if row else None for row in last]
+        strength[measure.label] = [rate_text(*rate) if rate else NONE for rate in rates]
     return [
         ("settings that differ" if differing else "no settings differ", differing),
         ("training", training),
         ("last evaluation" if strength else "no evaluations", strength),
     ]
-
-
-def _strength(runs: Sequence[SavedRun]) -> Iterator[tuple[str, list[str]]]:
-    """Yields names and texts of the last evaluations; nothing if there are none."""
-    last = [run.evaluations[-1] if run.evaluations else None for run in runs]
-    if any(last):
-        yield (
-            "after",
-            [
-                f"iteration {row.counters['iteration']:,}, "
-                f"{duration(row.counters['seconds'])}"
-                if row
-                else NONE
-                for row in last
-            ],
-        )
-    for measure in measures(runs):
-        rates = [row.rates.get(measure) if row else None for row in last]
-        yield measure.label, [rate_text(*rate) if rate else NONE for rate in rates]
 
 
 def _setting_text(value: object) -> str:
@@ -326,6 +315,15 @@ def _setting_text(value: object) -> str:
 
 def to_json(runs: Sequence[SavedRun]) -> dict[str, Any]:
     """Returns the comparison as JSON values, as `azjax compare --json` prints it."""
+
+    def last_evaluation(run: SavedRun) -> dict[str, Any] | None:
+        if not run.evaluations:
+            return None
+        rates: dict[str, dict[str, Any]] = {"mistakes": {}, SCORES: {}}
+        for measure, rate in run.evaluations[-1].rates.items():
+            rates[measure.kind][measure.name] = rate._asdict()
+        return {**run.evaluations[-1].counters, **rates}
+
     return {
         "game": runs[0].config.game,
         "runs": [
@@ -333,21 +331,12 @@ def to_json(runs: Sequence[SavedRun]) -> dict[str, Any]:
                 "run": run.name,
                 "directory": str(run.directory),
                 "counters": run.counters,
-                "last_evaluation": _to_json(run.evaluations[-1])
-                if run.evaluations
-                else None,
+                "last_evaluation": last_evaluation(run),
             }
             for run in runs
         ],
         "differing_settings": differing_settings(runs),
     }
-
-
-def _to_json(evaluation: Evaluation) -> dict[str, Any]:
-    rates: dict[str, dict[str, Any]] = {"mistakes": {}, SCORES: {}}
-    for measure, rate in evaluation.rates.items():
-        rates[measure.kind][measure.name] = rate._asdict()
-    return {**evaluation.counters, **rates}
 
 
 def draw_comparison(runs: Sequence[SavedRun]) -> "Figure":
@@ -374,7 +363,30 @@ def draw_comparison(runs: Sequence[SavedRun]) -> "Figure":
         most = max(row.counters[counter] for row in evaluations)
         unit, size = unit_of(most)
         for measure, axes in zip(found, column, strict=True):
-            _draw_measure(axes, runs, measure, counter, size)
+            style_axes(axes)
+            curves: dict[int, tuple[np.ndarray, np.ndarray]] = {}
+            for number, run in enumerate(runs):
+                rows = [row for row in run.evaluations if measure in row.rates]
+                if rows:
+                    places = np.array([row.counters[counter] for row in rows])
+                    rates = np.array([row.rates[measure] for row in rows]).T
+                    curves[number] = places, rates
+            rates = np.concatenate([rates for _, rates in curves.values()], axis=1)
+            bottom = 0.0
+            if measure.kind == SCORES:
+                score_axis(axes, rates[1].min())
+            else:
+                bottom = mistakes_axis(axes, rates)
+            for number, (places, rates) in curves.items():
+                draw_interval(
+                    axes,
+                    places / size,
+                    rates,
+                    label=runs[number].name,
+                    color=OPPONENTS[number % len(OPPONENTS)],
+                    bottom=bottom,
+                    linestyle=_LINESTYLES[number // len(OPPONENTS) % len(_LINESTYLES)],
+                )
         count_axis(column[-1], unit, most / size)
     for measure, axes in zip(found, panels[:, 0], strict=True):
         subtitle(axes, f"{measure.label[0].upper()}{measure.label[1:]}")
@@ -394,40 +406,6 @@ def draw_comparison(runs: Sequence[SavedRun]) -> "Figure":
     )
     legend.get_title().set_color(INK)
     return figure
-
-
-def _draw_measure(
-    axes: "Axes",
-    runs: Sequence[SavedRun],
-    measure: Measure,
-    counter: str,
-    size: float,
-) -> None:
-    """Draws a measure of all runs that have it over a counter in units of `size`."""
-    style_axes(axes)
-    curves: dict[int, tuple[np.ndarray, np.ndarray]] = {}
-    for number, run in enumerate(runs):
-        rows = [row for row in run.evaluations if measure in row.rates]
-        if rows:
-            places = np.array([row.counters[counter] for row in rows])
-            rates = np.array([row.rates[measure] for row in rows]).T
-            curves[number] = places, rates
-    rates = np.concatenate([rates for _, rates in curves.values()], axis=1)
-    bottom = 0.0
-    if measure.kind == SCORES:
-        score_axis(axes, rates[1].min())
-    else:
-        bottom = mistakes_axis(axes, rates)
-    for number, (places, rates) in curves.items():
-        draw_interval(
-            axes,
-            places / size,
-            rates,
-            label=runs[number].name,
-            color=OPPONENTS[number % len(OPPONENTS)],
-            bottom=bottom,
-            linestyle=_LINESTYLES[number // len(OPPONENTS) % len(_LINESTYLES)],
-        )
 
 
 def position_unit(most: float) -> tuple[str, float]:

@@ -97,6 +97,19 @@ def required_memory(
     platform = jax.local_devices()[0].platform
     is_cpu = platform == "cpu" if is_cpu is None else is_cpu
     num_devices = 1 if is_cpu else num_devices
+    # A CPU keeps the arrays of a checkpoint while they are written.
+    copies, saved = (2, " (with the copy being saved)") if is_cpu else (1, "")
+    state: TrainState = jax.eval_shape(init)
+    replay_bytes, stored = tree_bytes(state.replay), state.replay.chunk
+    entries = () if stored.policy.action is None else ("replay.policy_entries",)
+    zero = jax.ShapeDtypeStruct((), jnp.int32)
+    index_of = functools.partial(
+        make_index, value_target=lambda_target(1.0, 1), finds_ends=bool(auxiliary)
+    )
+    of_lanes = jax.vmap(index_of, (0, None, None))
+    _, indices, _ = jax.eval_shape(of_lanes, state.replay, zero, zero)
+    # The values of actions are in it as well, in the shape of the probabilities.
+    trajectory = tree_bytes((stored, stored.policy.probability)) // config.replay_chunks
     updates = update_bytes(
         game,
         network,
@@ -105,13 +118,30 @@ def required_memory(
         batch_size=config.learner.batch_size // num_devices,
         auxiliary=auxiliary,
     )
-    return [
-        *_state_items(
-            config,
-            jax.eval_shape(init),
-            num_devices,
-            is_cpu=is_cpu,
-            finds_ends=bool(auxiliary),
+    items = [
+        MemoryItem(
+            f"the replay{saved}",
+            copies * replay_bytes // num_devices,
+            None,
+            ("replay.capacity", *entries),
+        ),
+        MemoryItem(
+            f"the network and its optimizer{saved}",
+            copies * (tree_bytes(state) - replay_bytes),
+            None,
+            ("network.trunk.num_blocks",),
+        ),
+        MemoryItem(
+            "the replay index",
+            tree_bytes((indices, state.replay.was_eligible)) // num_devices,
+            "updates",
+            ("replay.capacity",),
+        ),
+        MemoryItem(
+            "the trajectory of a chunk",
+            trajectory // num_devices,
+            "self-play",
+            ("self_play.num_games", "self_play.moves_per_chunk"),
         ),
         MemoryItem(
             "the batch and its gradient",
@@ -119,53 +149,8 @@ def required_memory(
             "updates",
             ("learner.batch_size", "network.trunk.num_blocks"),
         ),
-        *_search_items(config, game, num_devices),
     ]
 
-
-def _state_items(
-    config: TrainConfig,
-    state: TrainState,
-    num_devices: int,
-    *,
-    is_cpu: bool,
-    finds_ends: bool,
-) -> Iterator[MemoryItem]:
-    """Yields the memory of the state, of its index and of a trajectory."""
-    # A CPU keeps the arrays of a checkpoint while they are written.
-    copies, saved = (2, " (with the copy being saved)") if is_cpu else (1, "")
-    replay = copies * tree_bytes(state.replay) // num_devices
-    is_dense = state.replay.chunk.policy.action is None
-    entries = () if is_dense else ("replay.policy_entries",)
-    yield MemoryItem(f"the replay{saved}", replay, None, ("replay.capacity", *entries))
-    yield MemoryItem(
-        f"the network and its optimizer{saved}",
-        copies * (tree_bytes(state) - tree_bytes(state.replay)),
-        None,
-        ("network.trunk.num_blocks",),
-    )
-    zero = jax.ShapeDtypeStruct((), jnp.int32)
-    index_of = functools.partial(
-        make_index, value_target=lambda_target(1.0, 1), finds_ends=finds_ends
-    )
-    of_lanes = jax.vmap(index_of, (0, None, None))
-    _, indices, _ = jax.eval_shape(of_lanes, state.replay, zero, zero)
-    index = tree_bytes((indices, state.replay.was_eligible)) // num_devices
-    yield MemoryItem("the replay index", index, "updates", ("replay.capacity",))
-    # The values of actions are in it as well, in the shape of the probabilities.
-    stored = state.replay.chunk
-    trajectory = tree_bytes((stored, stored.policy.probability))
-    yield MemoryItem(
-        "the trajectory of a chunk",
-        trajectory // config.replay_chunks // num_devices,
-        "self-play",
-        ("self_play.num_games", "self_play.moves_per_chunk"),
-    )
-
-
-def _search_items(
-    config: TrainConfig, game: Game, num_devices: int
-) -> Iterator[MemoryItem]:
     def bytes_of_search(num_games: int, num_simulations: int) -> int:
         def states() -> SearchState:
             return to_search(game, initial_states(game, num_games))
@@ -179,31 +164,32 @@ def _search_items(
         )
 
     if config.played_slots:
-        yield MemoryItem(
-            "the search of self-play",
-            bytes_of_search(
-                config.played_slots // num_devices,
-                config.self_play.longest_search,
-            ),
-            "self-play",
-            (
-                "self_play.num_games",
-                "self_play.num_simulations",
-                "search.tree_reuse_nodes",
-            ),
+        games = config.played_slots // num_devices
+        items.append(
+            MemoryItem(
+                "the search of self-play",
+                bytes_of_search(games, config.self_play.longest_search),
+                "self-play",
+                (
+                    "self_play.num_games",
+                    "self_play.num_simulations",
+                    "search.tree_reuse_nodes",
+                ),
+            )
         )
     if shipped(game) is not None:  # without solved positions nothing is searched
         # Exact lanes: one device evaluates.
         evaluating = 1 if config.exact_lanes else num_devices
-        yield MemoryItem(
-            "the search of evaluations",
-            bytes_of_search(
-                Division(config.num_lanes).padded(GRADED_AT_ONCE) // evaluating,
-                config.evaluation.num_simulations,
-            ),
-            "evaluation",
-            ("evaluation.num_simulations", "search.tree_reuse_nodes"),
+        games = Division(config.num_lanes).padded(GRADED_AT_ONCE) // evaluating
+        items.append(
+            MemoryItem(
+                "the search of evaluations",
+                bytes_of_search(games, config.evaluation.num_simulations),
+                "evaluation",
+                ("evaluation.num_simulations", "search.tree_reuse_nodes"),
+            )
         )
+    return items
 
 
 def needed_at_once(items: Sequence[MemoryItem]) -> list[MemoryItem]:

@@ -62,9 +62,6 @@ def plot_learning(run_dir: Path, game: str | None = None) -> Path:
 
     Returns:
         The path of the picture.
-
-    Raises:
-        ValueError: there are no evaluations.
     """
     rows = read_metrics(run_dir / METRICS_FILE)
     if game is None:
@@ -341,12 +338,7 @@ def _draw_speed(axes: "Axes", iterations: Sequence[Row], seconds: float) -> None
     axes.set_ylim(low / 2, high * 4)
     axes.minorticks_off()
     axes.yaxis.set_major_formatter("{x:,.10g}")
-    _draw_stages(axes, iterations, seconds)
-    legend(axes, "upper right", ncols=2)
-
-
-def _draw_stages(axes: "Axes", iterations: Sequence[Row], seconds: float) -> None:
-    """Marks where the number of simulations changes."""
+    # Marks where the number of simulations changes.
     rows = [row for row in iterations if row.get("simulations") is not None]
     simulations = np.array([row["simulations"] for row in rows])
     stages = np.flatnonzero(np.diff(simulations, prepend=0))
@@ -358,6 +350,7 @@ def _draw_stages(axes: "Axes", iterations: Sequence[Row], seconds: float) -> Non
         axes.set_title(
             f"{numbers} simulations", loc="right", color=PALE_INK, fontsize=9
         )
+    legend(axes, "upper right", ncols=2)
 
 
 def subtitle(axes: "Axes", text: str) -> None:

@@ -114,8 +114,25 @@ def print_summary(
     for name, path in (("run", ""), ("plot", PLOT_FILE), ("player", "player")):
         results.add_row(name, Text(str(run_dir / path), overflow="fold"))
     game = compiled(game)
-    moves = _move_table(game, choice)
-    board = Text(game.to_text(game.init()), no_wrap=True, overflow="crop")
+    opening = game.init()
+    # The moves in the initial position, the most probable ones if they are many.
+    legal = np.flatnonzero(np.asarray(game.legal_action_mask(opening)))
+    policy = np.asarray(choice.policy)[0]
+    likeliest = legal[np.argsort(-policy[legal], kind="stable")]
+    shown = legal if len(legal) <= SUMMARY_MOVES else likeliest[:SUMMARY_MOVES]
+    moves = Table(box=None, padding=(0, 2, 0, 0), header_style="cyan")
+    for name in ("move", "network"):
+        moves.add_column(name, justify="right", no_wrap=True)
+    for action in shown:
+        style = "bold" if action == likeliest[0] else ""
+        text = game.action_to_text(opening, int(action))
+        moves.add_row(text, f"{policy[action]:.1%}", style=style)
+    if len(shown) < len(legal):
+        rest = policy[likeliest[SUMMARY_MOVES:]].sum()
+        number = len(legal) - len(shown)
+        moves.add_row(f"{number} more", f"{rest:.1%}", style="dim")
+    moves.add_row("value", f"{np.asarray(choice.value)[0]:+.2f}", style="cyan")
+    board = Text(game.to_text(opening), no_wrap=True, overflow="crop")
     console.print(Text(f"\n{game_title(repr(game))}: learned {method}", "bold"))
     console.print(results)
     heading = "\nThe initial position (value: 1 the mover wins, -1 loses)"
@@ -147,37 +164,14 @@ def result_texts(first: Row | None, last: Row) -> Iterator[tuple[str, str]]:
 
 
 def _change(first: Row | None, last: Row, key: str) -> str:
-    before = f"{_with_interval(first, key)} → " if first else ""
-    return before + _with_interval(last, key)
-
-
-def _with_interval(row: Row, key: str) -> str:
-    return rate_text(row[key], row[f"{key}_low"], row[f"{key}_high"])
+    texts = [
+        rate_text(row[key], row[f"{key}_low"], row[f"{key}_high"])
+        for row in (first, last)
+        if row
+    ]
+    return " → ".join(texts)
 
 
 def rate_text(rate: float, low: float, high: float) -> str:
     """Formats a rate in [0, 1] with its interval: `12.3% (10.2 to 14.8)`."""
     return f"{rate:.1%} ({100 * low:.1f} to {100 * high:.1f})"
-
-
-def _move_table(game: Game, choice: Choice) -> Table:
-    """Returns a table of the moves in the initial position, the most probable ones if
-    many."""
-    opening = game.init()
-    legal = np.flatnonzero(np.asarray(game.legal_action_mask(opening)))
-    policy = np.asarray(choice.policy)[0]
-    likeliest = legal[np.argsort(-policy[legal], kind="stable")]
-    shown = legal if len(legal) <= SUMMARY_MOVES else likeliest[:SUMMARY_MOVES]
-    table = Table(box=None, padding=(0, 2, 0, 0), header_style="cyan")
-    for name in ("move", "network"):
-        table.add_column(name, justify="right", no_wrap=True)
-    for action in shown:
-        style = "bold" if action == likeliest[0] else ""
-        text = game.action_to_text(opening, int(action))
-        table.add_row(text, f"{policy[action]:.1%}", style=style)
-    if len(shown) < len(legal):
-        rest = policy[likeliest[SUMMARY_MOVES:]].sum()
-        number = len(legal) - len(shown)
-        table.add_row(f"{number} more", f"{rest:.1%}", style="dim")
-    table.add_row("value", f"{np.asarray(choice.value)[0]:+.2f}", style="cyan")
-    return table

@@ -127,11 +127,6 @@ def test_a_run_without_search_has_one_player_and_no_simulations():
     assert panels[3].get_title("right") == ""
 
 
-def test_metrics_of_an_older_run_of_q_learning_are_drawn_without_an_error():
-    row = {"kind": "evaluation", "iteration": 0, "seconds": 1.0, "loss": 0.1}
-    assert draw_learning([row | {"matches": {"random": {}}}], "Go").axes
-
-
 def test_a_run_without_evaluations_cannot_be_drawn(tmp_path):
     write_rows(tmp_path, [iteration_row(1)])
     with pytest.raises(ValueError, match="no evaluation yet"):
