@@ -33,7 +33,7 @@ def test_invalid_directories_are_refused_by_the_settings():
         for settings in TrainConfig, QConfig:
             with pytest.raises(ValueError, match=message):
                 settings("tic_tac_toe", iterations=1, run_dir=name)
-    for option in "plan", "initial_player":
+    for option in "repeat_schedule", "initial_player":
         with pytest.raises(ValueError, match="unknown scheme in foo://b/run"):
             TrainConfig("tic_tac_toe", iterations=1, **{option: "foo://b/run"})
 

@@ -59,7 +59,7 @@ def sweep_command(
         options = [*run.options, f"--run-dir={run_dir}"]
         given = {option.partition("=")[0] for option in run.options}
         try:
-            _check_allowed([n for n in ("config", "plan") if f"--{n}" in given], allow)
+            _check_allowed([n for n in ("config", "repeat_schedule") if f"--{n}" in given], allow)
             config = parse_train_config(game, options, prog=f"azjax train {game}")
             _check_allowed(outside_settings(config), allow)
         except ValueError as error:

@@ -88,7 +88,7 @@ class _Length:
 
     preset: PresetName = "auto"
     run_dir: str | None = None
-    plan: str | None = None
+    repeat_schedule: str | None = None
     config: str | None = None
     minutes: float | None = None
     iterations: int | None = None
@@ -108,9 +108,9 @@ def parse_train_config(
     """Reads a run's configuration from command-line arguments.
 
     The main options are `--minutes`, `--iterations`, `--run-dir`, `--seed`, `--preset`,
-    `--trunk`, `--algorithm`, `--from`, `--plan` and `--config`; every field of
+    `--trunk`, `--algorithm`, `--from`, `--repeat-schedule` and `--config`; every field of
     `TrainConfig` is an option. The defaults are the settings of the run in `--run-dir`
-    if it has begun, of the run in `--plan`, or in the file `--config`.
+    if it has begun, of the run in `--repeat-schedule`, or in the file `--config`.
 
     Args:
         game: game spec.
@@ -186,7 +186,7 @@ def _description(game: str, purpose: str) -> str:
         f"{{{','.join(SEARCHES.names)}}} selects the search algorithm, and --search.* "
         "are its settings. --from RUN starts "
         "with the weights of another run of the same network (with --network.heads "
-        "board, also of another board size); --plan RUN reproduces "
+        "board, also of another board size); --repeat-schedule RUN reproduces "
         "another run with its settings; --config FILE takes the settings of another "
         "run's config.json as defaults. --distributed makes this one of several "
         "processes of a run, all started with the same command and a shared --run-dir: "
@@ -207,7 +207,7 @@ def _defaults(
 ) -> TrainConfig:
     """Returns the settings of the run to continue or to reproduce, of a file, or a
     preset."""
-    sources = {"--plan": length.plan, "--config": length.config}
+    sources = {"--repeat-schedule": length.repeat_schedule, "--config": length.config}
     given = [option for option, source in sources.items() if source is not None]
     given += ["--preset"] if length.preset != "auto" else []
     if len(given) > 1:
@@ -215,9 +215,9 @@ def _defaults(
     allowed = given_outside(args)
     if length.preset != "auto":
         return preset(length.preset, game, **changes)
-    if length.plan is not None:
+    if length.repeat_schedule is not None:
         settings = functools.partial(
-            repeated_config, length.plan, report=note, allowed=allowed
+            repeated_config, length.repeat_schedule, report=note, allowed=allowed
         )
     if length.config is not None:
         settings = functools.partial(
@@ -226,7 +226,7 @@ def _defaults(
     settings = settings or functools.partial(preset, "auto", game)
     new = settings(**changes)
     if new.game != repr(games.make(game)):
-        source = length.plan or length.config
+        source = length.repeat_schedule or length.config
         raise ValueError(f"the run in {source} is of {new.game}, not of {game}")
     if length.config is not None or not has_begun(new.directory):
         return new
@@ -238,4 +238,4 @@ def _defaults(
     old = load_config(new.directory, report=note, allowed=allowed)
     if old.game != new.game:
         return new  # rejected by `train`
-    return dataclasses.replace(old, plan=length.plan, **changes)
+    return dataclasses.replace(old, repeat_schedule=length.repeat_schedule, **changes)

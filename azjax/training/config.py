@@ -196,7 +196,7 @@ class TrainConfig(Settings):
         game: game spec, as `azjax.games.make` takes it, for example `connect_four`.
         minutes: length of the run, evaluation included, compilation not.
         iterations: length of the run in iterations; exactly one of the two is given.
-        plan: directory of a run to reproduce: its plan gives the fraction of the run
+        repeat_schedule: directory of a run to reproduce: its schedule gives the fraction of the run
             that is done after each iteration; `azjax.training.repeated_config` returns
             the settings.
         seed: seed of all random numbers.
@@ -222,7 +222,7 @@ class TrainConfig(Settings):
     game: str = "connect_four"
     minutes: Minutes = None
     iterations: Iterations = None
-    plan: str | None = None
+    repeat_schedule: str | None = None
     seed: Seed = 0
     num_lanes: Annotated[int, Within(ge=1)] = 8
     exact_lanes: bool = False
@@ -252,10 +252,10 @@ class TrainConfig(Settings):
             )
         super().__post_init__()
         as_run_directory(self.run_dir or "")
-        for source in (self.plan, self.initial_player, *self.learn_from):
+        for source in (self.repeat_schedule, self.initial_player, *self.learn_from):
             as_directory(source or "")
-        if self.plan is not None and self.iterations is None:
-            raise ValueError("iterations must be given with a plan: its last iteration")
+        if self.repeat_schedule is not None and self.iterations is None:
+            raise ValueError("iterations must be given with a schedule: its last iteration")
         if not isinstance(self.search, SearchConfig):
             raise ValueError(
                 "search must be the settings of a search, such as GumbelConfig(): "

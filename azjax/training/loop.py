@@ -47,7 +47,7 @@ from azjax.training.memory import (
 )
 from azjax.training.metrics import Row
 from azjax.training.optimizer_identity import DEFAULT, optimizer_identity
-from azjax.training.plan import plan_to_follow
+from azjax.training.schedule import schedule_to_repeat
 from azjax.training.run import Hook, Run, length_of, open_run
 from azjax.training.run_directory import has_begun, open_shared_directory
 from azjax.training.sampling import Sampler
@@ -110,15 +110,15 @@ def train(
     with raise_on_all_processes():
         if is_first_process():
             check_sinks(config.report.sinks)
-        plan = None
-        if config.plan is not None and not has_begun(config.directory):
-            plan, end = plan_to_follow(as_directory(config.plan))
+        schedule = None
+        if config.repeat_schedule is not None and not has_begun(config.directory):
+            schedule, end = schedule_to_repeat(as_directory(config.repeat_schedule))
             if end != config.iterations:
                 raise ValueError(
-                    f"iterations must be {end}, the last iteration of the plan in "
-                    f"{config.plan}: {config.iterations}"
+                    f"iterations must be {end}, the last iteration of the schedule in "
+                    f"{config.repeat_schedule}: {config.iterations}"
                 )
-            plan = dataclasses.replace(plan, length=length_of(config))
+            schedule = dataclasses.replace(schedule, length=length_of(config))
         task = AlphaZero(config, optimizer=optimizer, own_parts=parts, **hooks)
     notes: list[str] = []
     names = [name for name, hook in hooks.items() if hook is not None]
@@ -132,7 +132,7 @@ def train(
             directory,
             notes=notes,
             started=started,
-            plan=plan,
+            schedule=schedule,
             on_iteration=on_iteration,
             on_evaluation=on_evaluation,
         ) as run,

@@ -25,15 +25,15 @@ from azjax.training.distributed import (
 from azjax.training.kept_games import KeptGames
 from azjax.training.lanes import abstract_state
 from azjax.training.metrics import MAX_NUMBER, Row, as_evaluation, check_finite
-from azjax.training.plan import (
-    PLAN_FILE,
-    Plan,
-    extended_plan,
-    new_plan,
-    plan_from_json,
-    write_plan,
+from azjax.training.schedule import (
+    SCHEDULE_FILE,
+    Schedule,
+    extended_schedule,
+    new_schedule,
+    schedule_from_json,
+    write_schedule,
 )
-from azjax.training.planner import Planner
+from azjax.training.schedule import Planner
 from azjax.training.reporting import Reporter, SilentReporter, duration
 from azjax.training.run_config import RunConfig
 from azjax.training.run_directory import (
@@ -143,14 +143,14 @@ class Run(Generic[Player]):
 class Counters:
     """The host's counters over all segments of a run.
 
-    plan: fraction of the run that is done after each iteration.
+    schedule: fraction of the run that is done after each iteration.
     seconds: time used, without compilation.
     evaluations: number of evaluations, without that of the initial network.
     first: evaluation of the initial network.
     last: newest evaluation.
     """
 
-    plan: Plan
+    schedule: Schedule
     seconds: float = 0.0
     evaluations: int = 0
     first: dict[str, Any] | None = None
@@ -171,7 +171,7 @@ class Counters:
             field.name: totals.pop(field.name, None)
             for field in dataclasses.fields(cls)
         }
-        own["plan"] = plan_from_json(own["plan"])
+        own["schedule"] = schedule_from_json(own["schedule"])
         numbers = {name: own[name] for name in ("seconds", "evaluations")}
         numbers |= {name: totals[name] for name in totals.keys() & set(COUNTED)}
         for name, value in numbers.items():
@@ -189,7 +189,7 @@ class Counters:
         """Returns the counters and totals as JSON values."""
         fields = dataclasses.fields(self)
         own = {field.name: getattr(self, field.name) for field in fields}
-        return {**own, **totals, "plan": self.plan.to_json()}
+        return {**own, **totals, "schedule": self.schedule.to_json()}
 
     def is_evaluation_due(
         self, progress: float, due: float, next_evaluation: float, iteration: int
@@ -278,7 +278,7 @@ class OpenRun(Generic[State, Player]):
         directory: Directory,
         *,
         notes: Sequence[str],
-        plan: Plan | None,
+        schedule: Schedule | None,
         on_iteration: Hook | None,
         on_evaluation: Hook | None,
     ):
@@ -302,7 +302,7 @@ class OpenRun(Generic[State, Player]):
         self._restored: dict[str, Any] | None = None
         if restored is None:
             self.state: Any = task.init()
-            self._counters = Counters(plan or new_plan(length_of(self._config)))
+            self._counters = Counters(schedule or new_schedule(length_of(self._config)))
         else:
             self.state, self._restored = restored
             self._counters = self._continued(dict(self._restored))
@@ -332,8 +332,8 @@ class OpenRun(Generic[State, Player]):
                 f"the progress of the newest checkpoint in {config.directory} is none "
                 f"of a run: {error}"
             ) from None
-        number, old = config.evaluation.num_evaluations, counters.plan.length
-        progress = counters.plan.share(iteration)
+        number, old = config.evaluation.num_evaluations, counters.schedule.length
+        progress = counters.schedule.progress(iteration)
         is_over = (
             progress >= 1
             and length == old
@@ -344,10 +344,10 @@ class OpenRun(Generic[State, Player]):
         doing = "finished" if is_over else "continuing"
         self._notes.append(f"{doing} after iteration {iteration} in {config.directory}")
         if length != old:
-            counters.plan = extended_plan(
-                counters.plan, length, iteration, counters.seconds
+            counters.schedule = extended_schedule(
+                counters.schedule, length, iteration, counters.seconds
             )
-            before, progress = progress, counters.plan.share(iteration)
+            before, progress = progress, counters.schedule.progress(iteration)
             counters.evaluations = int(progress * number)
             lengths = " to ".join(f"{count:g} {unit}" for unit, count in (old, length))
             self._notes.append(
@@ -511,15 +511,15 @@ class OpenRun(Generic[State, Player]):
         }
 
     def _replan(self, *, has_evaluated: bool = False) -> tuple[float, float]:
-        """Updates the plan by the first process's clock. Returns the fraction of the
+        """Updates the schedule by the first process's clock. Returns the fraction of the
         run that is done, and when the next evaluation is due; see
         `Planner.next_evaluation`."""
         counters, planner, seconds = self._counters, self._planner, self._seconds()
         iteration = int(self.state.iteration)
         if has_evaluated:
             planner.add_evaluation(seconds - counters.seconds)
-        plan = planner.replanned(
-            counters.plan,
+        schedule = planner.replanned(
+            counters.schedule,
             iteration,
             seconds,
             counters.evaluations,
@@ -528,12 +528,12 @@ class OpenRun(Generic[State, Player]):
         )
         next_evaluation = planner.next_evaluation(counters.evaluations)
         counters.seconds, content, next_evaluation = broadcast_from_first_process(
-            [seconds, plan.to_json(), next_evaluation]
+            [seconds, schedule.to_json(), next_evaluation]
         )
-        counters.plan = plan if is_first_process() else plan_from_json(content)
+        counters.schedule = schedule if is_first_process() else schedule_from_json(content)
         for text in planner.news():
             self._reporter.message(text)
-        return counters.plan.share(iteration), next_evaluation
+        return counters.schedule.progress(iteration), next_evaluation
 
     def _save(self, *, evaluated: bool) -> None:
         """Saves a checkpoint and the player.
@@ -560,9 +560,9 @@ class OpenRun(Generic[State, Player]):
             if files is not None:
                 with disk_errors(files.path):
                     task.save_player(files.path / PLAYER, task.player(self.state))
-                    write_plan(files.path, counters.plan)
+                    write_schedule(files.path, counters.schedule)
                 with disk_errors(self._directory):
-                    files.publish(PLAYER, PLAN_FILE)
+                    files.publish(PLAYER, SCHEDULE_FILE)
 
 
 @contextlib.contextmanager
@@ -572,7 +572,7 @@ def open_run(
     *,
     notes: Sequence[str],
     started: Moment,
-    plan: Plan | None = None,
+    schedule: Schedule | None = None,
     on_iteration: Hook | None = None,
     on_evaluation: Hook | None = None,
 ) -> Iterator[OpenRun[State, Player]]:
@@ -584,7 +584,7 @@ def open_run(
         directory: the open run directory.
         notes: lines to print at the start.
         started: when the preparation of this segment began.
-        plan: plan to follow in a new run; None: a new plan.
+        schedule: schedule to follow in a new run; None: a new schedule.
         on_iteration: called with the metrics of each iteration.
         on_evaluation: called with the metrics of each evaluation, after plotting.
     """
@@ -592,7 +592,7 @@ def open_run(
         task,
         directory,
         notes=notes,
-        plan=plan,
+        schedule=schedule,
         on_iteration=on_iteration,
         on_evaluation=on_evaluation,
     )

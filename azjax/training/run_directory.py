@@ -334,7 +334,7 @@ def _check_same_run(
         raise ValueError(
             f"{directory} holds a run of another algorithm: give another --run-dir"
         )
-    for name in ("initial_player", "plan"):  # used at the start only
+    for name in ("initial_player", "repeat_schedule"):  # used at the start only
         if wanted.get(name, "") is None or _is_same_path(saved, wanted, name):
             wanted = wanted | {name: saved.get(name)}
     saved, comparable_wanted = _comparable(saved, wanted, report)

@@ -12,13 +12,13 @@ from azjax.players.serialization import Q_LEARNING
 from azjax.remote import Directory, as_directory, store_errors
 from azjax.settings import from_json
 from azjax.training.config import TrainConfig
-from azjax.training.plan import plan_to_follow, read_plan
+from azjax.training.schedule import schedule_to_repeat, read_schedule
 from azjax.training.q_config import QConfig
 from azjax.training.run_config import ReportConfig
 from azjax.training.run_directory import CONFIG_FILE, has_begun, read_config
 
 # Entries of the file that are not settings of a continued run.
-_NOT_SETTINGS = ("format", "kind", "optimizer", "hooks", "plan", "run")
+_NOT_SETTINGS = ("format", "kind", "optimizer", "hooks", "repeat_schedule", "run")
 # The settings that reach outside of a run's directory, with the options that give them.
 # A file decides none of them, for it may come from anywhere.
 OUTSIDE = {
@@ -94,7 +94,7 @@ def _load(config_class: type[C], kind: str | None, directory: Directory) -> C:
     values = _settings(content)
     # The newest length, even if the run was killed before it wrote its settings.
     with contextlib.suppress(ValueError):
-        unit, number = read_plan(directory).length
+        unit, number = read_schedule(directory).length
         values |= {"minutes": None, "iterations": None, unit: number}
     try:
         return from_json(config_class, values | {"run_dir": str(directory)})
@@ -224,26 +224,26 @@ def repeated_config(
     """Returns the settings that reproduce a run, iteration by iteration.
 
     Args:
-        directory: of the run whose settings and plan are used.
+        directory: of the run whose settings and schedule are used.
         report: as of `load_config`.
         allowed: as of `load_config`; settings in `changes` are allowed too.
         **changes: other fields of `TrainConfig`, usually `run_dir`.
 
     Raises:
-        ValueError: there is no run, or no plan to follow, or its length is changed, or
+        ValueError: there is no run, or no schedule to repeat, or its length is changed, or
             its settings reach outside of it and are not allowed.
     """
     if any(changes.get(name) is not None for name in ("minutes", "iterations")):
         raise ValueError(
-            f"a run that follows the plan of {directory} has the length of that plan: "
-            "change the length when it continues, without the plan"
+            f"a run that repeats the schedule of {directory} has the length of that schedule: "
+            "change the length when it continues, without the schedule"
         )
     source, allowed = as_directory(directory), _with_changed(allowed, changes)
-    _, end = plan_to_follow(source)
+    _, end = schedule_to_repeat(source)
     config = _load(TrainConfig, None, source)
     _check_outside(config, source, allowed)
     config = _without_sinks(config, allowed, report)
-    length = {"minutes": None, "iterations": end, "plan": str(directory)}
+    length = {"minutes": None, "iterations": end, "repeat_schedule": str(directory)}
     return dataclasses.replace(config, **{"run_dir": None, **changes, **length})
 
 

@@ -14,7 +14,7 @@ from typing import Any
 from azjax.checks import check_int
 from azjax.remote import open_regular
 from azjax.training.metrics import METRICS_FILE, iterate_metrics
-from azjax.training.plan import read_plan
+from azjax.training.schedule import read_schedule
 from azjax.training.run import length_of
 from azjax.training.run_config import RunConfig, flattened
 from azjax.training.run_directory import CHECKPOINTS
@@ -179,14 +179,14 @@ def is_finished(config: RunConfig) -> bool:
     there."""
     directory = config.directory
     try:
-        plan = read_plan(directory)
+        schedule = read_schedule(directory)
         (last,) = deque(iterate_metrics(directory / METRICS_FILE), maxlen=1)
         iteration, kind = int(last["iteration"]), last["kind"]
     except (OSError, ValueError, KeyError, TypeError):
         return False
     return (
         kind == "evaluation"
-        and plan.length == length_of(config)
-        and plan.share(iteration) >= 1
+        and schedule.length == length_of(config)
+        and schedule.progress(iteration) >= 1
         and (directory / CHECKPOINTS / str(iteration)).exists()
     )

@@ -11,7 +11,7 @@ from azjax import cli
 from azjax.commands import sweep as sweep_module
 from azjax.training.metrics import check_finite
 from azjax.training.optimizer_identity import DEFAULT
-from azjax.training.plan import new_plan, write_plan
+from azjax.training.schedule import new_schedule, write_schedule
 from azjax.training.run_directory import open_run_directory
 
 
@@ -50,7 +50,7 @@ def trained(monkeypatch, tmp_path):
             (directory / "metrics.jsonl").write_text(json.dumps(row))
             (directory / "checkpoints" / "4").mkdir(parents=True)
             length = 5 if name in train.stopped else 4
-            write_plan(directory, new_plan(("iterations", length)))
+            write_schedule(directory, new_schedule(("iterations", length)))
         return types.SimpleNamespace(finished=name not in train.stopped)
 
     train.failing, train.stopped = set(), set()
@@ -143,7 +143,7 @@ def test_a_file_of_ones_own_may_reach_outside_of_the_runs(tmp_path, trained):
             "iterations = 4\nevaluation.opponents = 'gtp:touch started'",
             "give --allow evaluation.opponents if the file is your own",
         ),
-        ("plan = 'hf://someone/else'", "give --allow plan"),
+        ("schedule = 'hf://someone/else'", "give --allow repeat_schedule"),
     ],
 )
 def test_a_wrong_file_ends_with_one_line_before_the_first_run(

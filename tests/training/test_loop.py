@@ -40,7 +40,7 @@ from azjax.training import (
 from azjax.training import loop as module
 from azjax.training.checkpoints import Checkpoints
 from azjax.training.initial_player import initial_variables
-from azjax.training.plan import read_plan
+from azjax.training.schedule import read_schedule
 from azjax.training.run_directory import run_id
 
 GAME = games.make("tic_tac_toe")
@@ -59,7 +59,7 @@ def test_a_run_writes_its_files(undisturbed):
         "config.json",
         "games",
         "metrics.jsonl",
-        "plan.json",
+        "schedule.json",
         "player",
         "plots",
         "tensorboard",
@@ -383,10 +383,10 @@ def test_a_run_of_minutes_is_reproduced_bit_for_bit(tmp_path, monkeypatch):
     ticking = Ticking()
     monkeypatch.setattr(clock, "now", ticking.now)
     run = train(settings)
-    plan = read_plan(run.directory)
+    schedule = read_schedule(run.directory)
     assert run.finished
-    assert plan.end == run.last["iteration"] > 4
-    assert len(plan.entries) > 2
+    assert schedule.end == run.last["iteration"] > 4
+    assert len(schedule.entries) > 2
     ticking.step = 3.0  # a slower device
     again = train(repeated_config(run.directory, run_dir=str(tmp_path / "again")))
     assert_same_player(again, run)

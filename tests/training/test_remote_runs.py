@@ -121,7 +121,7 @@ def test_a_remote_player_plays(remote):
 def test_settings_and_plan_are_read_from_a_remote_run(remote):
     assert load_config(remote.directory).replay == config("elsewhere").replay
     again = repeated_config(remote.directory, run_dir="elsewhere")
-    assert (again.iterations, again.plan) == (6, str(remote.directory))
+    assert (again.iterations, again.repeat_schedule) == (6, str(remote.directory))
 
 
 def test_a_run_can_start_from_a_remote_player(remote, tmp_path):

@@ -14,7 +14,7 @@ from training.saved_runs import with_interval
 
 from azjax.training import clock as clocks
 from azjax.training import run as module
-from azjax.training.plan import new_plan, read_plan
+from azjax.training.schedule import new_schedule, read_schedule
 from azjax.training.q_config import QConfig, QEvaluationConfig
 from azjax.training.run import Counters, open_run
 from azjax.training.run_config import CheckpointConfig
@@ -279,10 +279,10 @@ def test_a_run_continues_with_a_metrics_file_of_any_content(tmp_path):
 
 
 def test_progress_survives_a_round_trip_with_totals():
-    plan = new_plan(("minutes", 2.0)).ending(3, 9)
+    schedule = new_schedule(("minutes", 2.0)).ending(3, 9)
     counters = {"seconds": 1.0, "positions": 9, "games": 1, "updates": 1}
     values = {
-        "plan": plan.to_json(),
+        "schedule": schedule.to_json(),
         "seconds": 2.5,
         "evaluations": 1,
         "first": {"iteration": 0, **counters},
@@ -292,14 +292,14 @@ def test_progress_survives_a_round_trip_with_totals():
     }
     counters, totals = Counters.from_values(values)
     assert totals == {"games": 7, "waiting": 2}
-    assert counters.plan == plan
+    assert counters.schedule == schedule
     assert counters.values(totals) == values
 
 
 @pytest.mark.parametrize(
     ("name", "value"),
     [
-        ("plan", None),
+        ("schedule", None),
         ("seconds", "1"),
         ("seconds", math.nan),
         ("evaluations", None),
@@ -311,8 +311,8 @@ def test_progress_survives_a_round_trip_with_totals():
     ],
 )
 def test_progress_of_no_run_is_refused(name, value):
-    plan = new_plan(("minutes", 2.0)).to_json()
-    values = {"plan": plan, "seconds": 2.5, "evaluations": 1}
+    schedule = new_schedule(("minutes", 2.0)).to_json()
+    values = {"schedule": schedule, "seconds": 2.5, "evaluations": 1}
     Counters.from_values(values)
     with pytest.raises(ValueError, match=f"{name} is|it is not a {name}"):
         Counters.from_values(values | {name: value})
@@ -404,7 +404,7 @@ def test_a_slower_run_is_replanned_at_an_evaluation(tmp_path, clock):
     )
     assert clock.seconds == pytest.approx(120, abs=6)
     assert shares[-1] > 0.9
-    assert len(read_plan(tmp_path).entries) > 3
+    assert len(read_schedule(tmp_path).entries) > 3
     assert found.last["iteration"] == len(shares)
 
 

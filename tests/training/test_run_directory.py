@@ -89,7 +89,7 @@ def test_before_the_first_checkpoint_another_configuration_replaces_it(tmp_path)
         ),
         *(
             ({name: "runs/old"}, {name: "runs/new"}, f"{name} was runs/old, is runs/n")
-            for name in ("plan", "initial_player")
+            for name in ("repeat_schedule", "initial_player")
         ),
     ],
 )
@@ -153,7 +153,7 @@ def test_a_run_can_get_another_length(tmp_path):
     assert read_config(tmp_path / CONFIG_FILE)["minutes"] == 4.0
 
 
-@pytest.mark.parametrize("name", ["plan", "initial_player"])
+@pytest.mark.parametrize("name", ["repeat_schedule", "initial_player"])
 def test_the_plan_and_the_initial_player_need_not_be_given_again(tmp_path, name):
     begin(config(tmp_path, **{name: "runs/old"}))
     opened(config(tmp_path))
@@ -394,15 +394,15 @@ def test_a_local_run_is_written_to_its_directory(tmp_path):
 
 def test_changed_files_are_copied_once(files, run_dir):
     (files.path / "player" / "player.safetensors").write_text("1")
-    (files.path / "plan.json").write_text("2")
+    (files.path / "schedule.json").write_text("2")
     files.publish("player")
     assert (run_dir / "player" / "player.safetensors").read_text() == "1"
-    assert files.changed() == ["plan.json"]
+    assert files.changed() == ["schedule.json"]
     files.publish()
     assert files.changed() == []
-    (files.path / "plan.json").write_text("new")
+    (files.path / "schedule.json").write_text("new")
     assert files.changed("player") == []
-    assert files.changed("plan.json") == ["plan.json"]
+    assert files.changed("schedule.json") == ["schedule.json"]
 
 
 def test_a_file_in_writing_is_not_copied(files):

@@ -10,7 +10,7 @@ from azjax.training import (
     preset,
     repeated_config,
 )
-from azjax.training.plan import new_plan, write_plan
+from azjax.training.schedule import new_schedule, write_schedule
 from azjax.training.q_config import QConfig, QEvaluationConfig
 from azjax.training.run_config import ReportConfig
 from azjax.training.run_directory import open_run_directory
@@ -27,7 +27,7 @@ def test_load_config_returns_the_initial_settings(tmp_path):
 def test_the_newest_length_of_a_run_that_was_killed_is_in_its_plan(tmp_path):
     config = preset("cpu", "tic_tac_toe", minutes=2, run_dir=str(tmp_path / "run"))
     with open_run_directory(config) as directory:
-        write_plan(directory, new_plan(("minutes", 4.0)))
+        write_schedule(directory, new_schedule(("minutes", 4.0)))
     assert load_config(directory) == dataclasses.replace(config, minutes=4.0)
 
 
@@ -39,7 +39,7 @@ def test_the_settings_of_a_run_of_q_learning_are_read(tmp_path):
         evaluation=QEvaluationConfig(opponents=("random",)),
     )
     with open_run_directory(config) as directory:
-        write_plan(directory, new_plan(("minutes", 4.0)))
+        write_schedule(directory, new_schedule(("minutes", 4.0)))
     assert load_q_config(directory) == dataclasses.replace(config, minutes=4.0)
 
 
@@ -63,25 +63,25 @@ def test_a_run_of_another_algorithm_raises(tmp_path):
 def test_a_run_is_repeated_to_the_end_of_its_plan(tmp_path):
     config = preset("cpu", "tic_tac_toe", minutes=2, run_dir=str(tmp_path / "run"))
     with open_run_directory(config) as directory:
-        write_plan(directory, new_plan(("minutes", 2.0)).ending(3, 40))
+        write_schedule(directory, new_schedule(("minutes", 2.0)).ending(3, 40))
     again = repeated_config(directory, run_dir="runs/again", notes="again")
     assert (again.minutes, again.iterations) == (None, 40)
-    assert again.plan == str(directory)
+    assert again.repeat_schedule == str(directory)
     assert (again.run_dir, again.notes) == ("runs/again", "again")
     assert again.self_play == config.self_play
 
 
 def test_a_plan_needs_its_number_of_iterations():
-    with pytest.raises(ValueError, match="iterations must be given with a plan"):
-        TrainConfig(game="tic_tac_toe", minutes=2.0, plan="runs/a")
+    with pytest.raises(ValueError, match="iterations must be given with a schedule"):
+        TrainConfig(game="tic_tac_toe", minutes=2.0, repeat_schedule="runs/a")
 
 
 def test_a_plan_and_an_optimizer_are_not_settings_of_a_new_run(tmp_path):
     config = TrainConfig(game="tic_tac_toe", iterations=4, run_dir=str(tmp_path / "a"))
     with open_run_directory(config, {"state": []}, hooks=("loss",)) as directory:
-        write_plan(directory, new_plan(("iterations", 9)))
+        write_schedule(directory, new_schedule(("iterations", 9)))
     path = directory / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"plan": "runs/old"}))
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"repeat_schedule": "runs/old"}))
     for source in (directory, path):
         new = config_from_file(source)
         assert new == dataclasses.replace(config, run_dir=None)
@@ -124,7 +124,7 @@ PROGRAM, URL = "gtp:sh -c 'touch started'", "alphazero:hf://someone/else"
 def test_a_file_decides_nothing_outside_its_run(tmp_path, name, values):
     config = preset("cpu", "tic_tac_toe", minutes=2, run_dir=str(tmp_path))
     with open_run_directory(config) as directory:
-        write_plan(directory, new_plan(("iterations", 4)))
+        write_schedule(directory, new_schedule(("iterations", 4)))
     path = directory / "config.json"
     path.write_text(json.dumps(json.loads(path.read_text()) | values))
     for load in (load_config, repeated_config):
@@ -133,7 +133,7 @@ def test_a_file_decides_nothing_outside_its_run(tmp_path, name, values):
     own = load_config(directory, allowed=[name])
     assert own != config
     again = repeated_config(directory, allowed=[name], run_dir=str(tmp_path))
-    assert dataclasses.replace(again, plan=None) == own
+    assert dataclasses.replace(again, repeat_schedule=None) == own
     new = config_from_file(directory, allowed=[name], run_dir=str(tmp_path))
     assert dataclasses.replace(new, minutes=None, iterations=4) == own
 
@@ -142,7 +142,7 @@ def test_a_file_sends_no_metrics_and_a_new_run_reads_nothing(tmp_path):
     settings = preset("cpu", "tic_tac_toe", minutes=2, run_dir=str(tmp_path))
     sent = dataclasses.replace(settings, report=ReportConfig(sinks=("wandb",)))
     with open_run_directory(sent) as directory:
-        write_plan(directory, new_plan(("minutes", 2.0)).ending(3, 40))
+        write_schedule(directory, new_schedule(("minutes", 2.0)).ending(3, 40))
     lines = []
     assert load_config(directory, report=lines.append) == settings
     assert repeated_config(directory, report=lines.append).report == ReportConfig()

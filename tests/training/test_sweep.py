@@ -5,7 +5,7 @@ import pytest
 from training.saved_runs import evaluation_row, iteration_row
 
 from azjax.training import TrainConfig
-from azjax.training.plan import new_plan, write_plan
+from azjax.training.schedule import new_schedule, write_schedule
 from azjax.training.sweep import SweepRun, is_finished, read_sweep
 
 
@@ -138,7 +138,7 @@ def test_a_directory_and_settings_with_long_names_are_refused(written, tmp_path)
 
 def save(run: Path, rows, length=4, checkpoint=4):
     (run / "checkpoints" / str(checkpoint)).mkdir(parents=True)
-    write_plan(run, new_plan(("iterations", length)))
+    write_schedule(run, new_schedule(("iterations", length)))
     (run / "metrics.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
 
 
