@@ -4,9 +4,12 @@ import asyncio
 import contextlib
 import signal
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import ClassVar
 
+import numpy as np
+from rich.console import Group, RenderableType
+from rich.table import Table
 from rich.text import Text
 from textual import events
 from textual.app import App, ComposeResult
@@ -14,12 +17,22 @@ from textual.binding import Binding
 from textual.containers import Container, VerticalScroll
 from textual.geometry import Size
 from textual.screen import ModalScreen
-from textual.widgets import Footer, Static
+from textual.suggester import Suggester
+from textual.widget import Widget
+from textual.widgets import Footer, Input, Static
 
-from azjax.play.screen.board import Board
-from azjax.play.screen.entry import Entry
-from azjax.play.screen.side_panel import side_panel
+from azjax.games import Game, State
+from azjax.games.rendering import Cell
+from azjax.play.screen.drawing import (
+    Frame,
+    Scene,
+    draw,
+    frame,
+    smallest,
+    theme_of,
+)
 from azjax.play.session import (
+    COMMANDS,
     AdviceFailed,
     Advised,
     Background,
@@ -33,7 +46,17 @@ from azjax.play.session import (
     help_lines,
     parse,
 )
-from azjax.play.text_output import expected_value, side_names, value_text
+from azjax.play.text_output import (
+    SHOWN_MOVES,
+    clock,
+    expected_line,
+    expected_value,
+    rank_moves,
+    side_names,
+    signed,
+    sparkline,
+    value_text,
+)
 
 INTERRUPTED = 130  # an exit status: 128 and the number of the signal
 STATUSES = {
@@ -46,6 +69,10 @@ PANEL_COLUMNS = 42  # of the side panel
 BOARD_COLUMNS = 42  # of a board of reasonable size
 PANEL_BELOW_ROWS = 34  # of the terminal, so that the panel fits below the board
 SPINNER = "⠋⠙⠹⠸⠼⠴⠦⠧⠇⠏"
+SHOWN_GAME = 60  # latest moves in the list of played moves
+BAR_WIDTH = 8  # characters
+MUTED = "#8a949e"
+ACCENT = "#12a5a0"
 
 KEYS = """\
 arrows  move the cursor      Enter  play there, or select a piece
@@ -57,6 +84,365 @@ Esc     clear                Tab    complete       ^Q, ^C  quit
 Or type a move, or one of these:
 
 """
+
+
+def side_panel(session: Session) -> RenderableType:
+    """Returns the content of the side panel."""
+    table = Table.grid(padding=(0, 1), expand=True)
+    table.add_column(width=1)
+    table.add_column(ratio=1, overflow="ellipsis", no_wrap=True)
+    table.add_column(justify="right", no_wrap=True)
+    sides, names = side_names(session.game), session.player_names
+    for player in (0, 1):
+        is_turn = session.result is None and session.player == player
+        who = Text(names[player], "bold" if is_turn else "")
+        who.append(f" {sides[player]}", MUTED)
+        table.add_row(
+            Text("▶" if is_turn else " ", ACCENT),
+            who,
+            clock(session.seconds(player)),
+        )
+    parts: list[RenderableType] = [table]
+    if session.is_analyzing:
+        parts += [Text(), *_analysis(session)]
+    moves = session.moves
+    first = max(0, len(moves) - SHOWN_GAME) // 2 * 2
+    text = Text("… " if first else "", MUTED)
+    for ply in range(first, len(moves)):
+        if ply % 2 == 0:
+            text.append(f"{ply // 2 + 1}.\N{NO-BREAK SPACE}", MUTED)
+        is_last = ply == len(moves) - 1
+        text.append(moves[ply].text, "bold" if is_last else "not dim")
+        text.append("  " if ply % 2 else " ")
+    return Group(*parts, Text(), text)
+
+
+def _analysis(session: Session) -> Iterator[RenderableType]:
+    latest = session.latest_decision()
+    if latest is None:
+        yield Text("no analysis yet", MUTED)
+        return
+    ply, decision = latest
+    game, state = session.game, session.states[ply]
+    player = int(state.current_player)
+    about = Text(f"{session.name} on move {ply + 1}", MUTED)
+    expected = expected_value(decision)
+    if expected is not None:
+        about.append(f": expects {value_text(game, player, expected)}", "bold not dim")
+    yield about
+    ranked = rank_moves(decision)[:SHOWN_MOVES]
+    if ranked:
+        has_search = decision.analysis is not None
+        headings = ["move", "prior", *(["visits", "value"] if has_search else [])]
+        table = Table.grid(padding=(0, 1))
+        table.add_column(no_wrap=True)
+        for _ in headings[1:]:
+            table.add_column(justify="right", no_wrap=True)
+        table.add_column(no_wrap=True)
+        table.add_row(*(Text(heading, MUTED) for heading in headings), "")
+        weights = [m.prior if m.visits is None else m.visits for m in ranked]
+        largest = max(*weights, 1e-9)
+        for number, (move, weight) in enumerate(zip(ranked, weights, strict=True)):
+            row = [game.action_to_text(state, move.action), f"{100 * move.prior:.1f}%"]
+            if has_search:
+                row += [
+                    str(move.visits),
+                    "" if move.value is None else signed(move.value),
+                ]
+            bar = Text("█" * round(BAR_WIDTH * weight / largest), ACCENT)
+            table.add_row(*(Text(t, "" if number else "bold") for t in row), bar)
+        yield table
+    line = expected_line(game, state, decision)
+    if line:
+        yield Text("then ", MUTED).append(" ".join(line), "not dim")
+    values = session.values()
+    if values:
+        yield Text(f"{side_names(game)[0]}: ", MUTED).append(
+            sparkline(values, 24), ACCENT
+        )
+
+
+class Pointing:
+    """The moves of a position by their cells.
+
+    unplaced: legal actions without a cell, such as a pass.
+    """
+
+    def __init__(self, game: Game, state: State, legal: list[int]):
+        self._is_by_column = not game.row_labels
+        self._actions: dict[tuple[Cell, ...], int] = {}
+        self._ends: dict[Cell, list[Cell]] = {}  # by start
+        self._targets: list[Cell] = []
+        self.unplaced: list[int] = []
+        for action in legal:
+            cells = game.action_cells(state, action)
+            if not cells:
+                self.unplaced.append(action)
+                continue
+            # Of several promotions, the first is played; the others must be typed.
+            self._actions.setdefault(tuple(map(self._key, cells)), action)
+            if len(cells) == 1:
+                self._targets.append(cells[0])
+            else:
+                self._ends.setdefault(cells[0], []).append(cells[1])
+        empty = int((np.asarray(game.board(state)) < 0).sum())
+        self._has_hints = len(self._targets) <= empty // 2
+
+    def action(self, cells: tuple[Cell, ...]) -> int | None:
+        """Returns the action of the given cells, None if there is none."""
+        return self._actions.get(tuple(map(self._key, cells)))
+
+    def can_begin(self, cell: Cell) -> bool:
+        """Returns whether a piece in this cell can move."""
+        return cell in self._ends
+
+    def hints(self, start: Cell | None) -> list[Cell]:
+        """Returns the cells to highlight: the ends of moves from `start`, or without
+        `start` the cells of moves, unless these are most of the empty cells."""
+        if start is not None:
+            return self._ends.get(start, [])
+        return self._targets if self._has_hints else []
+
+    def _key(self, cell: Cell) -> Cell:
+        return (0, cell[1]) if self._is_by_column else cell
+
+
+class Board(Widget):
+    """Shows a session's position; moves are chosen by pointing.
+
+    Args:
+        session: the session.
+        play: called with a chosen action.
+        miss: called when the user points at a cell without a move.
+    """
+
+    def __init__(
+        self,
+        session: Session,
+        play: Callable[[int], None],
+        miss: Callable[[], None],
+    ):
+        super().__init__(id="board")
+        self._session, self._play, self._miss = session, play, miss
+        self._theme = theme_of(session.game)
+        self._board = np.asarray(session.game.board(session.state))
+        height, width = self._board.shape
+        self._cursor: Cell = (height // 2, width // 2)
+        self._start: Cell | None = None  # selected start of a move
+        self.update()
+
+    def update(self) -> None:
+        """Shows the current position."""
+        session, self._start = self._session, None
+        legal = session.legal_actions() if session.is_persons_turn else []
+        self._board = np.asarray(session.game.board(session.state))
+        self._pointing = Pointing(session.game, session.state, legal)
+        self.refresh()
+
+    @property
+    def unplaced(self) -> list[int]:
+        """The legal actions without a cell."""
+        return self._pointing.unplaced
+
+    @property
+    def smallest_size(self) -> tuple[int, int]:
+        """The rows and columns of the smallest drawing."""
+        return smallest(self._session.game, self._theme)
+
+    def render(self) -> Text:
+        """Returns the board, centered."""
+        found = self._frame()
+        if found is None:
+            rows, columns = self.smallest_size
+            return Text(
+                f"This window is too small for the board: it needs {columns} columns "
+                f"and {rows} rows and has {self.size.width} and {self.size.height}. "
+                "Enlarge the window, or type moves."
+            )
+        session = self._session
+        moves = session.moves
+        marked = session.game.winning_cells(session.state)
+        if moves and not marked:
+            marked = session.game.last_cells(session.state, moves[-1].action)
+        scene = Scene(
+            board=self._board,
+            marked=marked,
+            hinted=self._pointing.hints(self._start),
+            selected=self._start,
+            cursor=self._cursor,
+        )
+        top, left = self._offset(found)
+        text = Text("\n" * top)
+        for line in draw(found, scene).split("\n"):
+            text.append_text(Text(" " * left).append_text(line)).append("\n")
+        return text
+
+    def move_cursor(self, down: int, right: int) -> None:
+        """Moves the cursor."""
+        height, width = self._board.shape
+        row, column = self._cursor
+        self._cursor = (row + down) % height, (column + right) % width
+        self.refresh()
+
+    def point(self) -> None:
+        """Points at the cell under the cursor."""
+        self._point(self._cursor)
+
+    def deselect(self) -> None:
+        """Deselects the piece."""
+        self._start = None
+        self.refresh()
+
+    def on_click(self, event: events.Click) -> None:
+        """Points at the cell under the mouse."""
+        found = self._frame()
+        if found is None:
+            return
+        top, left = self._offset(found)
+        cell = found.cell_at(event.y - top, event.x - left)
+        if cell is not None:
+            self._cursor = cell
+            self._point(cell)
+
+    def _point(self, cell: Cell) -> None:
+        start, self._start = self._start, None
+        cells = (cell,) if start is None else (start, cell)
+        action = self._pointing.action(cells)
+        if action is not None:
+            self._play(action)
+        elif self._pointing.can_begin(cell) and cell != start:
+            self._start = cell
+        elif start is None:
+            self._miss()
+        self.refresh()
+
+    def _frame(self) -> Frame | None:
+        height, width = self.size.height, self.size.width
+        return frame(self._session.game, self._theme, height, width)
+
+    def _offset(self, found: Frame) -> tuple[int, int]:
+        """Returns the number of empty rows above the board and columns to its left."""
+        return (
+            (self.size.height - found.rows) // 2,
+            (self.size.width - found.columns) // 2,
+        )
+
+
+class Entry(Input):
+    """The input line, with completion of moves and commands.
+
+    It always has the focus; while it is empty, the arrow keys move the board's cursor.
+
+    Args:
+        session: provides the moves.
+        board: provides the cursor.
+        submit: called with each line.
+    """
+
+    BINDINGS: ClassVar = [
+        Binding("up", "move_cursor(-1, 0)", show=False),
+        Binding("down", "move_cursor(1, 0)", show=False),
+        Binding("tab", "complete", show=False),
+        Binding("escape", "clear", show=False),
+    ]
+
+    def __init__(self, session: Session, board: Board, submit: Callable[[str], None]):
+        self.completions = Completions()
+        super().__init__(
+            id="entry",
+            compact=True,
+            suggester=self.completions,
+            select_on_focus=False,
+        )
+        self._session, self._board, self._submit = session, board, submit
+
+    def complete_moves(self, unplaced: list[int]) -> None:
+        """Sets the completions to the legal moves and the commands.
+
+        Args:
+            unplaced: moves without a cell, which the placeholder names.
+        """
+        session, game, state = self._session, self._session.game, self._session.state
+        legal = session.legal_actions() if session.is_persons_turn else []
+        moves = [game.action_to_text(state, action) for action in legal]
+        commands = [command.names[0] for command in COMMANDS]
+        self.completions.set_texts([*moves, *commands])
+        placeholder = "type a move or a command, or use arrows and Enter"
+        if unplaced:
+            names = [game.action_to_text(state, action) for action in unplaced[:8]]
+            more = " ..." if len(unplaced) > 8 else ""
+            placeholder = f"also legal: {' '.join(names)}{more}"
+        self.placeholder = placeholder
+
+    async def on_key(self, event: events.Key) -> None:
+        """Runs the binding of a key before the next key is handled.
+
+        Textual runs bindings after the key has passed all parents of the widget, so
+        quick keys could arrive out of order.
+        """
+        event.stop()
+        active = self.screen.active_bindings.get(event.key)
+        if event.key == "space" and not self.value:
+            event.prevent_default()
+            self._board.point()
+        elif active is not None and active.enabled:
+            event.prevent_default()
+            await self.app.run_action(active.binding.action, active.node)
+
+    async def action_submit(self) -> None:
+        """Clears the line and submits it."""
+        line = self.value
+        self.clear()
+        self._submit(line)
+
+    def action_move_cursor(self, down: int, right: int) -> None:
+        """Moves the cursor of the board."""
+        self._board.move_cursor(down, right)
+
+    def action_cursor_left(self, select: bool = False) -> None:
+        """Moves the cursor of the line, or of the board if nothing is typed."""
+        if self.value:
+            super().action_cursor_left(select)
+        else:
+            self._board.move_cursor(0, -1)
+
+    def action_cursor_right(self, select: bool = False) -> None:
+        """Moves the cursor of the line, or of the board if nothing is typed."""
+        if self.value:
+            super().action_cursor_right(select)
+        else:
+            self._board.move_cursor(0, 1)
+
+    def action_complete(self) -> None:
+        """Accepts the suggested completion."""
+        self.value = self.completions.find(self.value) or self.value
+        self.action_end()
+
+    def action_clear(self) -> None:
+        """Clears the line and deselects the piece."""
+        self.clear()
+        self._board.deselect()
+
+
+class Completions(Suggester):
+    """Completions of a typed line."""
+
+    def __init__(self):
+        super().__init__(use_cache=False, case_sensitive=False)
+        self._texts: list[str] = []
+
+    def set_texts(self, texts: list[str]) -> None:
+        """Sets the texts that can be completed."""
+        self._texts = texts
+
+    async def get_suggestion(self, value: str) -> str | None:
+        """Returns the first text that starts with `value`; called by Textual."""
+        return self.find(value)
+
+    def find(self, value: str) -> str | None:
+        """Returns the first text that starts with `value`, in any case."""
+        matching = (t for t in self._texts if t.lower().startswith(value.lower()))
+        return next(matching, None)
 
 
 class PlayApp(App[None]):

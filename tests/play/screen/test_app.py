@@ -1,14 +1,14 @@
-"""The full screen, operated by Textual's pilot."""
-
 import threading
 
 import numpy as np
 import pytest
 from textual import events
 from textual.geometry import Size
+from textual.widgets import Input
 
 from azjax import games, players
-from azjax.play.screen.app import Help, Waiting
+from azjax.games.host import first_state, legal_actions, next_state
+from azjax.play.screen.app import Help, Pointing, Waiting
 
 GAME = games.make("tic_tac_toe")
 
@@ -260,3 +260,134 @@ def test_the_user_can_quit(drive, keys, status):
 
     app = drive(visit)
     assert (app.return_code or 0) == status
+
+
+def test_moves_and_commands_are_completed_and_the_line_keeps_the_focus(drive):
+    async def visit(page):
+        await page.press("c")
+        await page.press("tab")
+        assert page.app.entry.value == "c3"
+        await page.press("enter")
+        assert page.moves == "c3 a3"
+        await page.press(*"zz", "tab")
+        assert page.app.entry.value == "zz"
+        await page.press("escape", *"ana", "tab", "enter")
+        assert page.app.session.is_analyzing
+        await page.pilot.click(page.app.message)
+        await page.pilot.click(page.app.panel)
+        await page.press(*"b2", "enter")
+        assert page.moves == "c3 a3 b2 b3"
+        assert isinstance(page.app.focused, Input)
+
+    drive(visit)
+
+
+def test_lines_typed_in_quick_succession_are_processed_in_order(drive):
+    async def visit(page):
+        await page.press(*"zz", "enter", *"yx", "backspace", "y", "enter")
+        assert page.message.startswith("'yy' is no action")
+        await page.press("enter", "f4", "up", "enter", "f4", *"b2")
+        assert page.moves == ""
+        assert page.app.entry.value == "b2"
+
+    drive(visit)
+
+
+def test_a_pasted_text_does_not_make_a_move(drive):
+    async def visit(page):
+        for text in ("", "\n\n", "\x1b[A\x00", "b2\nc3\n", "x" * 9999):
+            page.app.post_message(events.Paste(text))
+            await page.settle()
+            assert page.moves == ""
+            assert page.app.entry.value == text.split("\n")[0]
+            await page.press("escape")
+
+    drive(visit)
+
+
+def test_a_pass_is_offered(drive):
+    async def visit(page):
+        assert page.title.startswith(f" {game} "), "with its size"
+        assert "pass" in page.app.entry.placeholder
+        await page.press(*"pass", "enter")
+        assert page.moves == "pass"
+
+    game = games.make("go:3")
+    drive(visit, game, players.HumanPlayer())
+
+
+def test_keys_pressed_during_the_opponents_search_have_no_effect(drive, opponent):
+    may_answer = threading.Event()
+
+    async def visit(page):
+        seat = opponent.sessions[0]
+        choose = seat.choose
+        seat.choose = lambda *args: may_answer.wait(60) and choose(*args)
+        page.send(*"b2", "enter", *"c3", "enter")
+        await page.pass_on()
+        assert page.message == "it is not your turn"
+        page.send("enter", "space", "f2", "f3", "f3", "f5")
+        await page.pass_on()
+        assert page.moves == "b2"
+        page.send("f4", *"a1", "enter", "f8", "f8", "f6")
+        await page.pass_on()
+        may_answer.set()
+        await page.settle()
+        assert page.moves == "a3"
+
+    drive(visit)
+
+
+def position(name, *moves):
+    game = games.make(name)
+    state = first_state(game)
+    for text in moves:
+        state = next_state(game, state, game.text_to_action(state, text))
+    return game, state, Pointing(game, state, legal_actions(game, state))
+
+
+@pytest.mark.parametrize("name", sorted(set(games.available())))
+def test_every_legal_move_can_be_made_by_cells_or_has_a_name(name):
+    game, state, pointing = position(name)
+    for action in legal_actions(game, state):
+        cells = game.action_cells(state, action)
+        found = pointing.action(cells) if cells else action
+        assert found == action
+        assert (action in pointing.unplaced) == (not cells)
+        assert len(cells) < 2 or pointing.can_begin(cells[0])
+
+
+def test_connect_four_needs_only_a_column():
+    _, _, pointing = position("connect_four", "4")
+    assert pointing.action(((0, 3),)) == 3
+    assert pointing.action(((5, 3),)) == 3
+    assert pointing.hints(None) == [(4 if c == 3 else 5, c) for c in range(7)]
+
+
+def test_a_piece_is_selected_before_its_target():
+    game, state, pointing = position("breakthrough")
+    start = (6, 2)
+    assert pointing.action((start,)) is None
+    assert pointing.can_begin(start)
+    assert sorted(pointing.hints(start)) == [(5, 1), (5, 2), (5, 3)]
+    action = pointing.action((start, (5, 3)))
+    assert game.action_to_text(state, action) == "c2d3"
+
+
+def test_a_pawn_promotes_to_a_queen_by_default():
+    game = games.make("chess")
+    state = game.from_fen("8/P6k/8/8/8/8/8/K7 w - - 0 1")
+    pointing = Pointing(game, state, legal_actions(game, state))
+    action = pointing.action(((1, 0), (0, 0)))
+    assert game.action_to_text(state, action) == "a7a8q"
+
+
+def test_a_pass_has_a_name():
+    game, state, pointing = position("go:5")
+    assert [game.action_to_text(state, a) for a in pointing.unplaced] == ["pass"]
+
+
+def test_hints_are_shown_if_few_cells_are_legal():
+    assert len(position("othello")[2].hints(None)) == 4
+    assert position("go:5")[2].hints(None) == []
+    assert position("tic_tac_toe")[2].hints(None) == []

@@ -5,8 +5,15 @@ import numpy as np
 import pytest
 
 from azjax import games
-from azjax.play.screen.drawing import Canvas, Frame, Scene, draw, frame, smallest
-from azjax.play.screen.themes import theme_of
+from azjax.play.screen.drawing import (
+    Canvas,
+    Frame,
+    Scene,
+    draw,
+    frame,
+    smallest,
+    theme_of,
+)
 
 SPECS = [*games.available(), "go:19", "hex:19", "hex:2", "gomoku:19,19,5"]
 HUGE = (300, 400)
