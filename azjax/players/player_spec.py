@@ -1,16 +1,18 @@
 """Player strings, `KIND:ARGUMENT?NAME=VALUE&NAME=VALUE`, and names of players."""
 
+import contextlib
 import dataclasses
-import math
 import os
 import re
 import shlex
+import typing
 from collections.abc import Container, Mapping
+from typing import Any
 from urllib.parse import parse_qsl
 
-from azjax.checks import did_you_mean, quoted
 from azjax.games import Game
 from azjax.networks import Parts
+from azjax.text import did_you_mean, quoted
 
 _MAX_DIGITS = 7
 _NAME = re.compile(r"([\w.+-]+)=")
@@ -21,94 +23,76 @@ class PlayerSpec:
     """A parsed player string and the arguments passed with it.
 
     text: the whole string, for messages.
-    kind: the part before the colon.
     argument: the part after the colon; empty without a colon.
     settings: the values by name.
     parts: the user's own modules, for a network made with them.
     """
 
     text: str
-    kind: str
     argument: str
-    settings: Mapping[str, str]
+    settings: Mapping[str, Any]
     parts: Parts | None = None
 
-    def int_setting(self, name: str, low: int, high: int, default: int) -> int:
-        """Returns an int setting."""
-        return self._parse_int(name, self.settings.get(name, str(default)), low, high)
 
-    def int_argument(self, name: str, low: int, high: int) -> int:
-        """Returns the argument as an int; `name` is its name in messages."""
-        return self._parse_int(name, self.argument, low, high)
+def parse_value(player: str, name: str, text: str, kind: Any) -> Any:
+    """Parses a value in a player string.
 
-    def float_setting(
-        self, name: str, low: float, high: float, default: float
-    ) -> float:
-        """Returns a float setting."""
-        text = self.settings.get(name, str(default))
-        try:
-            value = float(text)
-        except ValueError:
-            value = math.nan
-        if not low <= value <= high:
-            raise ValueError(
-                f"{name} must be a number from {low:g} to {high:g} in player "
-                f"{quoted(self.text)}: {quoted(text)}"
-            )
-        return value
-
-    def choice_setting(self, name: str, allowed: tuple[str, ...], default: str) -> str:
-        """Returns a setting that is one of the allowed words."""
-        value = self.settings.get(name, default)
-        if value not in allowed:
-            raise ValueError(
-                f"{name} must be {' or '.join(allowed)} in player {quoted(self.text)}: "
-                f"{quoted(value)}"
-            )
-        return value
-
-    def bool_setting(self, name: str, default: bool) -> bool:
-        """Returns a setting that is `true` or `false`."""
-        return (
-            self.choice_setting(name, ("true", "false"), str(default).lower()) == "true"
-        )
-
-    def _parse_int(self, name: str, text: str, low: int, high: int) -> int:
-        is_number = text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS
-        if not is_number or not low <= int(text) <= high:
-            raise ValueError(
-                f"{name} must be a whole number from {low} to {high} in player "
-                f"{quoted(self.text)}: {quoted(text)}"
-            )
-        return int(text)
+    Args:
+        player: the whole string, for messages.
+        name: of the value, for messages.
+        text: the value.
+        kind: its type: an int or a float `Within` limits, a bool, a tuple of words, or
+            a string, which is returned as it is.
+    """
+    if kind is str:
+        return text
+    if kind is bool or isinstance(kind, tuple):
+        words = ("true", "false") if kind is bool else kind
+        if text in words:
+            return text == "true" if kind is bool else text
+        allowed = " or ".join(words)
+    else:
+        number, within = typing.get_args(kind)
+        is_whole = text.isascii() and text.isdecimal() and len(text) <= _MAX_DIGITS
+        with contextlib.suppress(ValueError):
+            if (is_whole or number is float) and within.allows(number(text)):
+                return number(text)
+        allowed = f"a {'number' if number is float else 'whole number'} {within}"
+    raise ValueError(
+        f"{name} must be {allowed} in player {quoted(player)}: {quoted(text)}"
+    )
 
 
 def parse_settings(
-    text: str, query: str, allowed: tuple[str, ...] | None
-) -> dict[str, str]:
+    player: str, query: str, kinds: Mapping[str, Any] | None
+) -> dict[str, Any]:
     """Parses `NAME=VALUE&NAME=VALUE`.
 
     Args:
-        text: the whole player string, for messages.
+        player: the whole player string, for messages.
         query: the part after the question mark.
-        allowed: the settings of this player kind; None: any.
+        kinds: the types of the settings of this player kind, as of `parse_value`; None:
+            any setting, as a string.
     """
     given = parse_qsl(query, keep_blank_values=True)
     settings = dict(given)
-    for key in settings:
-        if allowed is not None and key not in allowed:
-            known = (
-                f"its settings are {', '.join(allowed)}" if allowed else "it has none"
-            )
-            close = did_you_mean(key, allowed)
+    for name in settings:
+        if kinds is not None and name not in kinds:
+            known = f"its settings are {', '.join(kinds)}" if kinds else "it has none"
             raise ValueError(
-                f"player {quoted(text)} has no setting {quoted(key)}; {known}{close}"
+                f"player {quoted(player)} has no setting {quoted(name)}; {known}"
+                f"{did_you_mean(name, kinds)}"
             )
     if len(settings) < len(given):
         names = [name for name, _ in given]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"player {quoted(text)} has the setting {quoted(twice)} twice")
-    return settings
+        raise ValueError(
+            f"player {quoted(player)} has the setting {quoted(twice)} twice"
+        )
+    return {
+        name: parse_value(player, name, text, kinds[name] if kinds else str)
+        for name, text in settings.items()
+    }
 
 
 def require_game(spec: PlayerSpec, game: Game | None) -> Game:

@@ -3,11 +3,11 @@
 import dataclasses
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any, NamedTuple
+from types import MappingProxyType
+from typing import Annotated, Any, NamedTuple
 
-from azjax.checks import did_you_mean, quoted
 from azjax.games import Game
 from azjax.networks import Parts
 from azjax.players.alphazero import NetworkPlayer
@@ -15,7 +15,12 @@ from azjax.players.core import AnyPlayer, ExternalPlayer, Player
 from azjax.players.gtp import GtpPlayer
 from azjax.players.lookahead import MAX_DEPTH, GreedyPlayer, MinimaxPlayer
 from azjax.players.mcts import MCTSPlayer
-from azjax.players.player_spec import PlayerSpec, parse_settings, require_game
+from azjax.players.player_spec import (
+    PlayerSpec,
+    parse_settings,
+    parse_value,
+    require_game,
+)
 from azjax.players.serialization import (
     MAX_WEIGHT_BYTES,
     PRETRAINED,
@@ -28,24 +33,29 @@ from azjax.players.serialization import (
 from azjax.players.simple import HumanPlayer, PerfectPlayer, RandomPlayer, check_game
 from azjax.players.uci import MAX_LIMITS, UciPlayer, check_is_chess
 from azjax.search import SEARCHES
+from azjax.settings import Fraction, Within
+from azjax.text import did_you_mean, quoted
 
 _log = logging.getLogger(__name__)
 
 DEFAULT_SIMULATIONS = 64
 MAX_SIMULATIONS = 100_000
-MAX_TEMPERATURE = 100.0
+MAX_TEMPERATURE = 100
 LEARNED_KINDS = ("alphazero", "network", Q_LEARNING)
 
-# Settings of the search in a player spec; numbers by their lower bounds.
-_BOOL_SETTINGS = ("use_solver", "rescale_values")
-_INT_SETTINGS = {"tree_reuse_nodes": 0, "max_num_considered_actions": 1}
-_FLOAT_SETTINGS = {
-    "value_scale": 0,
-    "c_init": 0,
-    "c_base": 1,
-    "first_play_reduction": 0,
+_Simulations = Annotated[int, Within(1, MAX_SIMULATIONS)]
+_Nodes = Annotated[int, Within(0, MAX_SIMULATIONS)]
+_Scale = Annotated[float, Within(0, 10**9)]
+_SEARCH_SETTINGS = {
+    "use_solver": bool,
+    "rescale_values": bool,
+    "tree_reuse_nodes": _Nodes,
+    "max_num_considered_actions": _Simulations,
+    "value_scale": _Scale,
+    "c_init": _Scale,
+    "c_base": Annotated[float, Within(1, 10**9)],
+    "first_play_reduction": _Scale,
 }
-_MAX_SETTING = 1e9
 
 
 class PlayerKind(NamedTuple):
@@ -53,14 +63,15 @@ class PlayerKind(NamedTuple):
 
     form: the syntax shown in messages; it contains a colon if an argument is required.
     build: builds the player from the parsed string and the game, which may be None.
-    settings: the allowed settings; None: the player checks them.
+    settings: the types of its settings, as of `parse_value`; None: the player checks
+        them.
     is_verbatim: whether the whole text after the colon is the argument, question marks
         included.
     """
 
     form: str
     build: Callable[[PlayerSpec, Game | None], AnyPlayer]
-    settings: tuple[str, ...] | None = ()
+    settings: Mapping[str, Any] | None = MappingProxyType({})
     is_verbatim: bool = False
 
 
@@ -109,7 +120,7 @@ def load(spec: str, game: Game | None = None, parts: Parts | None = None) -> Any
             meant = "; a run is given as alphazero:RUN, such as alphazero:pretrained"
         raise ValueError(f"unknown player {quoted(spec)}; players are {forms}{meant}")
     settings = parse_settings(spec, query, kind.settings)
-    return kind.build(PlayerSpec(spec, name, argument, settings, parts), game)
+    return kind.build(PlayerSpec(spec, argument, settings, parts), game)
 
 
 def load_compiled(
@@ -123,7 +134,9 @@ def load_compiled(
 
 
 def _minimax(spec: PlayerSpec, game: Game | None) -> Player:
-    depth, game = spec.int_argument("DEPTH", 1, MAX_DEPTH), require_game(spec, game)
+    limits = Annotated[int, Within(1, MAX_DEPTH)]
+    depth = parse_value(spec.text, "DEPTH", spec.argument, limits)
+    game = require_game(spec, game)
     has_heuristic = type(game).evaluate is not Game.evaluate
     if not has_heuristic and depth < game.max_moves:
         text = "%s sees wins and losses within its depth only: %r has no heuristic"
@@ -132,12 +145,8 @@ def _minimax(spec: PlayerSpec, game: Game | None) -> Player:
 
 
 def _mcts(spec: PlayerSpec, game: Game | None) -> Player:
-    return MCTSPlayer(
-        game=require_game(spec, game),
-        simulations=spec.int_argument("N", 1, MAX_SIMULATIONS),
-        exploration=spec.float_setting("exploration", 0, 1000, MCTSPlayer.exploration),
-        tree_reuse_nodes=spec.int_setting("tree_reuse_nodes", 0, MAX_SIMULATIONS, 0),
-    )
+    simulations = parse_value(spec.text, "N", spec.argument, _Simulations)
+    return MCTSPlayer(require_game(spec, game), simulations, **spec.settings)
 
 
 def _perfect(spec: PlayerSpec, game: Game | None) -> AnyPlayer:
@@ -146,33 +155,21 @@ def _perfect(spec: PlayerSpec, game: Game | None) -> AnyPlayer:
 
 
 def _network(spec: PlayerSpec, game: Game | None) -> Player:
-    temperature = spec.float_setting("temperature", 0, MAX_TEMPERATURE, 0.0)
-    use_symmetries = spec.bool_setting("use_symmetries", False)
     trained = load_run(spec.argument, game, spec.parts)
     return NetworkPlayer(
-        trained.game, trained.network, trained.variables, temperature, use_symmetries
+        trained.game, trained.network, trained.variables, **spec.settings
     )
 
 
 def _alphazero(spec: PlayerSpec, game: Game | None) -> Player:
-    simulations = spec.int_setting(
-        "simulations", 1, MAX_SIMULATIONS, DEFAULT_SIMULATIONS
-    )
-    # Refuses most errors before anything is loaded.
-    spec.choice_setting("algorithm", SEARCHES.names, SEARCHES.names[0])
-    changes: dict[str, Any] = {}
-    for name in spec.settings:
-        if name in _INT_SETTINGS:
-            low = _INT_SETTINGS[name]
-            changes[name] = spec.int_setting(name, low, MAX_SIMULATIONS, low)
-        elif name in _FLOAT_SETTINGS:
-            low = _FLOAT_SETTINGS[name]
-            changes[name] = spec.float_setting(name, low, _MAX_SETTING, 0.0)
-        elif name in _BOOL_SETTINGS:
-            changes[name] = spec.bool_setting(name, False)
+    changes = dict(spec.settings)
+    simulations = changes.pop("simulations", DEFAULT_SIMULATIONS)
+    algorithm = changes.pop("algorithm", None)
+    if algorithm is not None:  # refused before anything is loaded
+        parse_value(spec.text, "algorithm", algorithm, SEARCHES.names)
     trained = load_run(spec.argument, game, spec.parts)
     search = trained.search
-    algorithm = spec.choice_setting("algorithm", SEARCHES.names, search.algorithm)
+    algorithm = algorithm or search.algorithm
     if algorithm != search.algorithm:
         search = SEARCHES.find(algorithm)(
             tree_reuse_nodes=search.tree_reuse_nodes, use_solver=search.use_solver
@@ -192,7 +189,9 @@ def _uci(spec: PlayerSpec, game: Game | None) -> UciPlayer:
     if game is not None:
         check_is_chess(game)
     limits = {
-        name: spec.int_setting(name, 1, most, 1)
+        name: parse_value(
+            spec.text, name, spec.settings[name], Annotated[int, Within(1, most)]
+        )
         for name, most in MAX_LIMITS.items()
         if name in spec.settings
     }
@@ -201,10 +200,9 @@ def _uci(spec: PlayerSpec, game: Game | None) -> UciPlayer:
 
 
 def _q_learning(spec: PlayerSpec, game: Game | None) -> Player:
-    epsilon = spec.float_setting("epsilon", 0.0, 1.0, 0.0)
     trained = load_q_player(spec.argument)
     _check_is_for(spec.argument, trained.game, game)
-    return trained.player(epsilon)
+    return trained.player(**spec.settings)
 
 
 PLAYER_KINDS = {
@@ -215,20 +213,28 @@ PLAYER_KINDS = {
         "greedy", lambda spec, game: GreedyPlayer(require_game(spec, game))
     ),
     "minimax": PlayerKind("minimax:DEPTH", _minimax),
-    "mcts": PlayerKind("mcts:N", _mcts, ("exploration", "tree_reuse_nodes")),
-    "network": PlayerKind("network:RUN", _network, ("temperature", "use_symmetries")),
+    "mcts": PlayerKind(
+        "mcts:N",
+        _mcts,
+        {
+            "exploration": Annotated[float, Within(0, 1000)],
+            "tree_reuse_nodes": _Nodes,
+        },
+    ),
+    "network": PlayerKind(
+        "network:RUN",
+        _network,
+        {
+            "temperature": Annotated[float, Within(0, MAX_TEMPERATURE)],
+            "use_symmetries": bool,
+        },
+    ),
     "alphazero": PlayerKind(
         "alphazero:RUN",
         _alphazero,
-        (
-            "simulations",
-            "algorithm",
-            *_BOOL_SETTINGS,
-            *_INT_SETTINGS,
-            *_FLOAT_SETTINGS,
-        ),
+        {"simulations": _Simulations, "algorithm": str, **_SEARCH_SETTINGS},
     ),
-    Q_LEARNING: PlayerKind("q_learning:RUN", _q_learning, ("epsilon",)),
+    Q_LEARNING: PlayerKind("q_learning:RUN", _q_learning, {"epsilon": Fraction}),
     "perfect": PlayerKind("perfect", _perfect),
     "human": PlayerKind("human", lambda spec, game: HumanPlayer()),
     "gtp": PlayerKind(
