@@ -15,8 +15,7 @@ from typing import Any
 import jax
 
 from azjax import cli, train
-from azjax.commands.processes import join_if_asked
-from azjax.commands.train import parse_train_config, show_run
+from azjax.commands.train import join_if_asked, parse_train_config, show_run
 from azjax.networks import ConvTrunkConfig, DenseTrunkConfig, NetworkConfig
 from azjax.program import quiet_libraries
 from azjax.search import GumbelConfig

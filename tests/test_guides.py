@@ -14,8 +14,7 @@ from quick_compilation import FEW_OPTIMIZATIONS
 from azjax import cli
 from azjax.commands.parsing import bind, parse
 from azjax.commands.plan import _Own
-from azjax.commands.processes import _Processes
-from azjax.commands.train import parse_train_config
+from azjax.commands.train import _Processes, parse_train_config
 
 ROOT = Path(__file__).parent.parent
 GUIDE = (ROOT / "docs" / "devices.md").read_text()

@@ -3,7 +3,6 @@
 import dataclasses
 import json
 import math
-import sys
 from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,13 +10,16 @@ from typing import Annotated, Any
 import jax
 import tyro
 from rich.console import Console
+from rich.table import Table
+from rich.text import Text
 
 from azjax import games
 from azjax.arena.chart import CHART_FILE, draw_chart
 from azjax.arena.matches import GAMES_AT_ONCE
-from azjax.arena.results import MatchResult
+from azjax.arena.results import MatchResult, WinDrawLoss
 from azjax.arena.sprt import Sprt, SprtResult, play_sprt
 from azjax.arena.tournament import (
+    Standing,
     Tournament,
     check_starts,
     play_tournament,
@@ -25,16 +27,9 @@ from azjax.arena.tournament import (
     to_json,
 )
 from azjax.checks import check_int, check_number, check_seed
-from azjax.commands.arena_tables import (
-    openings_text,
-    print_line,
-    print_match,
-    print_standings,
-    score_text,
-)
 from azjax.commands.common import INTERRUPTED, interrupted_by_sigterm
 from azjax.commands.parts import read_parts
-from azjax.commands.progress import WorkProgress
+from azjax.commands.tables import WorkProgress, print_line, tables_console
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.games import Game
 from azjax.players import AnyPlayer, load
@@ -45,6 +40,7 @@ TOURNAMENT_GAMES = 100
 SPRT_GAMES = 2000
 MAX_GAMES = 100_000
 RESULTS_FILE = "results.json"
+_FORFEITS_SHOWN = 3  # per match
 
 
 def arena_command(
@@ -131,11 +127,6 @@ def arena_command(
         print(text)
     if report["is_interrupted"]:
         raise SystemExit(INTERRUPTED)
-
-
-def tables_console(as_json: bool) -> Console:
-    """Returns the console of tables; with --json, standard output has nothing else."""
-    return Console(stderr=as_json, width=None if sys.stdout.isatty() else 120)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -338,4 +329,83 @@ def read_anchor(text: str, names: Sequence[str]) -> tuple[str, float]:
         return name, elo
     raise ValueError(
         f"--anchor must be NAME or NAME:ELO, NAME one of {', '.join(names)}: {text!r}"
+    )
+
+
+def print_standings(
+    console: Console,
+    tournament: Tournament,
+    table: Sequence[Standing],
+    anchor: tuple[str, float] | None,
+) -> None:
+    """Prints the ratings, strongest player first, and the scores of all pairs."""
+    grid = Table(box=None, header_style="cyan", padding=(0, 2, 0, 0))
+    grid.add_column("", justify="right", no_wrap=True)
+    grid.add_column("player", overflow="fold")
+    for name in ("Elo", "95% interval", "score", "W-D-L", "repeated"):
+        grid.add_column(name, justify="right", no_wrap=True)
+    cross = Table(box=None, header_style="cyan", padding=(0, 2, 0, 0))
+    for name in ("", *map(str, range(1, len(table) + 1))):
+        cross.add_column(name, justify="right", no_wrap=True)
+    for rank, line in enumerate(table, 1):
+        low, high = line.interval
+        grid.add_row(
+            str(rank),
+            Text(line.name),
+            f"{line.elo:+.0f}",
+            f"{low:+.0f} to {high:+.0f}",
+            f"{line.total.score:.1%}",
+            "-".join(map(str, line.total)),
+            f"{line.repeated:.0%}",
+        )
+        scores = []
+        for other in table:
+            results = tournament.against(line.place, other.place)
+            text = f"{results.score:.1%}" if results.games else "-"
+            scores.append("" if other is line else text)
+        cross.add_row(str(rank), *scores)
+    counts = {line.total.games for line in table}
+    number = f"{max(counts)} games each" if len(counts) == 1 else "unfinished"
+    zero = "mean 0" if anchor is None else f"{anchor[0]} at {anchor[1]:g}"
+    console.print(Text(f"\n{tournament.game!r}, {number}: ratings, {zero}", "bold"))
+    console.print(grid)
+    console.print(Text("\nscore of each player (rows) against each (columns)", "bold"))
+    console.print(cross)
+
+
+def print_match(console: Console, name: str, opponent: str, match: MatchResult) -> None:
+    """Prints the result of a match with the 95% interval of its score, the openings
+    won, and its first forfeits."""
+    low, high = (100 * end for end in match.interval)
+    interval = f"95% interval {low:.1f} to {high:.1f}"
+    text = f"{name} against {opponent}: {score_text(match.total)}, {interval}"
+    print_line(console, text)
+    if match.opening_moves:
+        won, shared, lost = match.by_opening
+        text = f"{won} won, {shared} shared, {lost} lost"
+        print_line(console, f"  openings, both colors together: {text}")
+    games = match.game_records((name, opponent))
+    forfeits = [ended for ended in games if ended.is_forfeit]
+    for ended in forfeits[:_FORFEITS_SHOWN]:
+        loser = ended.names[0 if ended.result == -1 else 1]
+        print_line(console, f"  {loser} forfeits a game: {ended.fault}")
+    if len(forfeits) > _FORFEITS_SHOWN:
+        more = len(forfeits) - _FORFEITS_SHOWN
+        print_line(console, f"  and {more} more games were forfeited")
+
+
+def openings_text(match: MatchResult) -> str:
+    """Returns a description of a match's start positions."""
+    number = len(match.moves) // 2
+    if not match.opening_moves:
+        return "the initial position"
+    moves = "random move" if match.opening_moves == 1 else "random moves"
+    return f"{number} different positions after {match.opening_moves} {moves}"
+
+
+def score_text(total: WinDrawLoss) -> str:
+    """Returns results as text, such as `75.0% (7 won, 1 drawn, 2 lost)`."""
+    return (
+        f"{total.score:.1%} ({total.wins} won, {total.draws} drawn, "
+        f"{total.losses} lost)"
     )

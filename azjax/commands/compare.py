@@ -19,11 +19,10 @@ from azjax.commands.arena import (
     MAX_GAMES,
     ArenaSettings,
     run_tournament,
-    tables_console,
 )
-from azjax.commands.arena_tables import print_line
 from azjax.commands.common import INTERRUPTED
 from azjax.commands.parts import read_parts
+from azjax.commands.tables import print_line, tables_console
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.games import game_title
 from azjax.players import (

@@ -13,9 +13,8 @@ from azjax import games as all_games
 from azjax.arena import Report, evaluate, read, shipped
 from azjax.arena.report import OPPONENTS
 from azjax.checks import check_int, check_seed, printable
-from azjax.commands.arena import tables_console
 from azjax.commands.parts import read_parts
-from azjax.commands.progress import WorkProgress
+from azjax.commands.tables import WorkProgress, tables_console
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.players import (
     DEFAULT_SIMULATIONS,

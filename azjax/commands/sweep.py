@@ -7,11 +7,10 @@ from pathlib import Path
 import jax
 import tyro
 
-from azjax.commands.arena import tables_console
-from azjax.commands.arena_tables import print_line
 from azjax.commands.common import STOPPED, note
 from azjax.commands.compare import print_comparison
 from azjax.commands.parts import read_parts
+from azjax.commands.tables import print_line, tables_console
 from azjax.commands.train import parse_train_config
 from azjax.program import error_line, is_users_mistake
 from azjax.training import train
@@ -59,7 +58,9 @@ def sweep_command(
         options = [*run.options, f"--run-dir={run_dir}"]
         given = {option.partition("=")[0] for option in run.options}
         try:
-            _check_allowed([n for n in ("config", "repeat_schedule") if f"--{n}" in given], allow)
+            sources = ("config", "repeat_schedule")
+            named = [n for n in sources if f"--{n.replace('_', '-')}" in given]
+            _check_allowed(named, allow)
             config = parse_train_config(game, options, prog=f"azjax train {game}")
             _check_allowed(outside_settings(config), allow)
         except ValueError as error:

@@ -13,7 +13,7 @@ from azjax import games
 from azjax.commands.common import HELP_OPTIONS, STOPPED, note
 from azjax.commands.parsing import parse, split_game
 from azjax.commands.parts import read_parts
-from azjax.commands.processes import join_if_asked
+from azjax.devices import use_all_cores
 from azjax.networks import Parts
 from azjax.networks.trunks import TRUNKS
 from azjax.players import TrainedPlayer
@@ -26,7 +26,11 @@ from azjax.training import (
     repeated_config,
     train,
 )
-from azjax.training.distributed import exit_if_process_lost, is_first_process
+from azjax.training.distributed import (
+    exit_if_process_lost,
+    is_first_process,
+    join_processes,
+)
 from azjax.training.presets import PresetName
 from azjax.training.run_directory import has_begun
 from azjax.training.saved_config import OUTSIDE, config_from_file, outside_settings
@@ -83,6 +87,43 @@ def show_run(run: Run[TrainedPlayer]) -> None:
 
 
 @dataclasses.dataclass(frozen=True)
+class _Processes:
+    """The processes of a run and this one's index; see `join_processes`."""
+
+    distributed: bool = False
+    coordinator: str | None = None
+    num_processes: int | None = None
+    process_id: int | None = None
+
+
+def join_if_asked(args: Sequence[str], *, prog: str) -> Sequence[str]:
+    """Joins the other processes of a run if the arguments contain `--distributed`, and
+    otherwise makes each core of a CPU a device; call it before JAX computes. Returns
+    the other arguments.
+
+    Args:
+        args: arguments of the command line.
+        prog: the program's name, for its help.
+
+    Raises:
+        ValueError: an argument is invalid, or the processes do not connect.
+    """
+    processes, rest = parse(
+        _Processes, args, prog=prog, return_unknown_args=True, add_help=False
+    )
+    where = (processes.coordinator, processes.num_processes, processes.process_id)
+    if processes.distributed:
+        join_processes(*where)
+    elif any(value is not None for value in where):
+        raise ValueError(
+            "--coordinator, --num-processes and --process-id need --distributed"
+        )
+    else:
+        use_all_cores()
+    return rest
+
+
+@dataclasses.dataclass(frozen=True)
 class _Length:
     """Options on which the defaults of all others depend."""
 
@@ -108,9 +149,10 @@ def parse_train_config(
     """Reads a run's configuration from command-line arguments.
 
     The main options are `--minutes`, `--iterations`, `--run-dir`, `--seed`, `--preset`,
-    `--trunk`, `--algorithm`, `--from`, `--repeat-schedule` and `--config`; every field of
-    `TrainConfig` is an option. The defaults are the settings of the run in `--run-dir`
-    if it has begun, of the run in `--repeat-schedule`, or in the file `--config`.
+    `--trunk`, `--algorithm`, `--from`, `--repeat-schedule` and `--config`; every field
+    of `TrainConfig` is an option. The defaults are the settings of the run in
+    `--run-dir` if it has begun, of the run in `--repeat-schedule`, or in the file
+    `--config`.
 
     Args:
         game: game spec.

@@ -6,7 +6,7 @@ from commands.refusal import assert_refused
 from matplotlib.image import imread
 
 from azjax import cli, games, players
-from azjax.commands import progress
+from azjax.commands import tables
 from azjax.commands.arena import named, read_anchor
 from azjax.games import read_games
 from azjax.games.host import legal_actions
@@ -50,7 +50,7 @@ def run(*args):
 
 
 def test_a_file_gets_lines_of_progress(monkeypatch, capsys):
-    monkeypatch.setattr(progress, "LINE_SECONDS", 0.0)
+    monkeypatch.setattr(tables, "LINE_SECONDS", 0.0)
     run("tic_tac_toe", *PLAYERS[:2], "--games", "8", "--at-once", "4")
     lines = capsys.readouterr().out.splitlines()
     assert [line for line in lines if line.endswith(" of 8 games")] == [

@@ -59,7 +59,7 @@ def test_a_run_is_evaluated_with_its_custom_parts(
         return report
 
     monkeypatch.setattr("azjax.commands.evaluate.evaluate", evaluate)
-    monkeypatch.setattr("azjax.commands.progress.LINE_SECONDS", 0.0)
+    monkeypatch.setattr("azjax.commands.tables.LINE_SECONDS", 0.0)
     few = ["--games", "2", "--simulations", "2", "--positions", str(path), "--json"]
     cli.main(["evaluate", own_run, "--parts", "own_net:PARTS", *few])
     [(player, solved, settings)] = asked

@@ -13,7 +13,7 @@ import pytest
 from quick_compilation import devices_flags
 
 from azjax.commands.common import STOPPED
-from azjax.commands.processes import join_if_asked
+from azjax.commands.train import join_if_asked
 from azjax.data import GAMES
 from azjax.training import distributed
 

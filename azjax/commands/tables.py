@@ -1,6 +1,7 @@
-"""Progress of long work: bars on a terminal, and lines elsewhere."""
+"""Tables and progress of commands on a terminal or in a file."""
 
 import datetime
+import sys
 import time
 from typing import Self
 
@@ -12,10 +13,21 @@ from rich.progress import (
     TextColumn,
     TimeRemainingColumn,
 )
+from rich.text import Text
 
-from azjax.commands.arena_tables import print_line
+from azjax.checks import printable
 
 LINE_SECONDS = 30.0  # between lines
+
+
+def tables_console(as_json: bool) -> Console:
+    """Returns the console of tables; with --json, standard output has nothing else."""
+    return Console(stderr=as_json, width=None if sys.stdout.isatty() else 120)
+
+
+def print_line(console: Console, text: str) -> None:
+    """Prints a line without interpreting markup or control characters."""
+    console.print(Text(printable(text)), soft_wrap=True)
 
 
 class WorkProgress:
