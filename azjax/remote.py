@@ -92,31 +92,23 @@ def resolved(directory: Directory) -> Directory:
     return directory if is_remote(directory) else directory.resolve()
 
 
-def open_object(path: epath.Path, most: int) -> BinaryIO:
-    """Reads an object of a store.
-
-    Raises:
-        OSError: it is missing, larger than `most` bytes, or cannot be read.
-    """
-    with store_errors(path):
-        about = path.stat()
-        if about.is_directory:
-            raise OSError(f"{path.name} is not a regular file")
-        if about.length > most:
-            raise OSError(f"{path.name} has more than {most} bytes")
-        with path.open("rb") as file:  # it may have grown
-            return io.BytesIO(file.read(about.length))
-
-
 def open_regular(path: Directory, most: int) -> BinaryIO:
     """Opens a regular file for reading, following links. A file in an object store is
     downloaded first.
 
     Raises:
-        OSError: there is no regular file, or it has more than `most` bytes.
+        OSError: there is no regular file, it has more than `most` bytes, or the store
+            cannot be read.
     """
     if not isinstance(path, Path):
-        return open_object(path, most)
+        with store_errors(path):
+            about = path.stat()
+            if about.is_directory:
+                raise OSError(f"{path.name} is not a regular file")
+            if about.length > most:
+                raise OSError(f"{path.name} has more than {most} bytes")
+            with path.open("rb") as file:  # it may have grown
+                return io.BytesIO(file.read(about.length))
     # Opening a pipe must not block.
     flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     descriptor = os.open(path, flags)

@@ -187,7 +187,19 @@ class _Stack:
 
 def _step(game: Game, stack: _Stack, depth: int) -> _Stack:
     """Backs up a finished position, or descends into the best move not searched yet."""
-    stack = _back_up(stack)
+    # A finished position gives its score to the level above.
+    level = stack.level
+    is_done = _is_done(stack, level)
+    score = -stack.best[level]
+    above = jnp.where(is_done & (level > 0), level - 1, depth)
+    at_root = jnp.where(is_done & (level == 1), stack.move[0], game.num_actions)
+    stack = dataclasses.replace(
+        stack,
+        level=jnp.where(is_done, level - 1, level),
+        best=stack.best.at[above].max(score, mode="drop"),
+        root_scores=stack.root_scores.at[at_root].set(score, mode="drop"),
+    )
+    # Another one is searched further, by its best move.
     level = stack.level
     move = stack.to_try[level].argmax().astype(jnp.int32)
     here = jax.tree.map(lambda leaf: leaf[level], stack.states)
@@ -213,21 +225,6 @@ def _step(game: Game, stack: _Stack, depth: int) -> _Stack:
         to_try=put(stack.to_try.at[at, move].set(-jnp.inf, mode="drop"), to_try),
         best=put(stack.best, final.max()),
         beta=put(stack.beta, jnp.minimum(-alpha, _score_bound(level + 1))),
-    )
-
-
-def _back_up(stack: _Stack) -> _Stack:
-    """Backs up the score of a finished position to the level above."""
-    level = stack.level
-    is_done = _is_done(stack, level)
-    score = -stack.best[level]
-    above = jnp.where(is_done & (level > 0), level - 1, stack.best.size)
-    at_root = jnp.where(is_done & (level == 1), stack.move[0], stack.root_scores.size)
-    return dataclasses.replace(
-        stack,
-        level=jnp.where(is_done, level - 1, level),
-        best=stack.best.at[above].max(score, mode="drop"),
-        root_scores=stack.root_scores.at[at_root].set(score, mode="drop"),
     )
 
 
