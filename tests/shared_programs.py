@@ -63,7 +63,7 @@ def _once_for_settings(function):
             run_dir="",
             initial_player=None,
             learn_from=("elsewhere",) if config.learn_from else (),
-            plan=None,
+            repeat_schedule=None,
             notes="",
             minutes=None,
             iterations=1,

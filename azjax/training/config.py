@@ -196,9 +196,9 @@ class TrainConfig(Settings):
         game: game spec, as `azjax.games.make` takes it, for example `connect_four`.
         minutes: length of the run, evaluation included, compilation not.
         iterations: length of the run in iterations; exactly one of the two is given.
-        repeat_schedule: directory of a run to reproduce: its schedule gives the fraction of the run
-            that is done after each iteration; `azjax.training.repeated_config` returns
-            the settings.
+        repeat_schedule: directory of a run to reproduce: its schedule gives the
+            fraction of the run that is done after each iteration;
+            `azjax.training.repeated_config` returns the settings.
         seed: seed of all random numbers.
         num_lanes: L, equal parts of games, replay and batches, spread over the devices;
             a multiple of the number of devices, and a divisor of `self_play.num_games`
@@ -255,7 +255,9 @@ class TrainConfig(Settings):
         for source in (self.repeat_schedule, self.initial_player, *self.learn_from):
             as_directory(source or "")
         if self.repeat_schedule is not None and self.iterations is None:
-            raise ValueError("iterations must be given with a schedule: its last iteration")
+            raise ValueError(
+                "iterations must be given with repeat_schedule: its last iteration"
+            )
         if not isinstance(self.search, SearchConfig):
             raise ValueError(
                 "search must be the settings of a search, such as GumbelConfig(): "

@@ -25,15 +25,6 @@ from azjax.training.distributed import (
 from azjax.training.kept_games import KeptGames
 from azjax.training.lanes import abstract_state
 from azjax.training.metrics import MAX_NUMBER, Row, as_evaluation, check_finite
-from azjax.training.schedule import (
-    SCHEDULE_FILE,
-    Schedule,
-    extended_schedule,
-    new_schedule,
-    schedule_from_json,
-    write_schedule,
-)
-from azjax.training.schedule import Planner
 from azjax.training.reporting import Reporter, SilentReporter, duration
 from azjax.training.run_config import RunConfig
 from azjax.training.run_directory import (
@@ -42,6 +33,15 @@ from azjax.training.run_directory import (
     disk_errors,
     run_id,
     working_directory,
+)
+from azjax.training.schedule import (
+    SCHEDULE_FILE,
+    Planner,
+    Schedule,
+    extended_schedule,
+    new_schedule,
+    schedule_from_json,
+    write_schedule,
 )
 from azjax.training.signals import StopSignals
 
@@ -511,8 +511,8 @@ class OpenRun(Generic[State, Player]):
         }
 
     def _replan(self, *, has_evaluated: bool = False) -> tuple[float, float]:
-        """Updates the schedule by the first process's clock. Returns the fraction of the
-        run that is done, and when the next evaluation is due; see
+        """Updates the schedule by the first process's clock. Returns the fraction of
+        the run that is done, and when the next evaluation is due; see
         `Planner.next_evaluation`."""
         counters, planner, seconds = self._counters, self._planner, self._seconds()
         iteration = int(self.state.iteration)
@@ -530,7 +530,9 @@ class OpenRun(Generic[State, Player]):
         counters.seconds, content, next_evaluation = broadcast_from_first_process(
             [seconds, schedule.to_json(), next_evaluation]
         )
-        counters.schedule = schedule if is_first_process() else schedule_from_json(content)
+        counters.schedule = (
+            schedule if is_first_process() else schedule_from_json(content)
+        )
         for text in planner.news():
             self._reporter.message(text)
         return counters.schedule.progress(iteration), next_evaluation

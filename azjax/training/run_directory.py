@@ -147,11 +147,7 @@ def check_run_directory(config: RunConfig) -> None:
 
 
 def _is_run(directory: Directory) -> bool:
-    """Returns whether a directory holds a run; if not, it is empty or missing.
-
-    Raises:
-        ValueError: it is not a directory, or holds other files.
-    """
+    """Returns whether a directory holds a run; if not, it is empty or missing."""
     if directory.exists() and not directory.is_dir():
         raise ValueError(f"{directory} is not a directory: give another --run-dir")
     if (directory / CONFIG_FILE).exists():
@@ -168,9 +164,6 @@ def _check_entries(directory: Directory) -> None:
     """Checks that training in a directory of any origin changes and reads only what is
     in it: no link leads to a directory elsewhere, no pipe or device is a file, and the
     checkpoints have no links to directories and no descriptions of any size.
-
-    Raises:
-        ValueError: there is such an entry.
     """
     if not isinstance(directory, Path):
         return
@@ -300,12 +293,7 @@ def run_id(directory: Directory) -> str:
 
 
 def check_still_there(directory: Directory, run: str) -> None:
-    """Checks that a run directory has not been removed or replaced.
-
-    Raises:
-        ValueError: it has.
-        OSError: its settings cannot be read.
-    """
+    """Checks that a run directory has not been removed or replaced."""
     with contextlib.suppress(ValueError):
         if run_id(directory) == run:
             return
@@ -337,8 +325,26 @@ def _check_same_run(
     for name in ("initial_player", "repeat_schedule"):  # used at the start only
         if wanted.get(name, "") is None or _is_same_path(saved, wanted, name):
             wanted = wanted | {name: saved.get(name)}
-    saved, comparable_wanted = _comparable(saved, wanted, report)
-    differences = _differences(saved, comparable_wanted)
+    # Some settings may change, others cannot be compared.
+    saved, compared = dict(saved), dict(wanted)
+    for settings in (saved, compared):
+        for name in ("notes", "minutes", "iterations", "data", "report", "run"):
+            settings.pop(name, None)
+    old, new = saved.get("optimizer"), compared.get("optimizer")
+    if isinstance(old, dict) and isinstance(new, dict):
+        saved["optimizer"], compared["optimizer"] = comparable(old, new)
+        if old.get("versions") != new.get("versions"):
+            before, now = (
+                ", ".join(f"{name} {version}" for name, version in versions.items())
+                if isinstance(versions := identity.get("versions"), dict)
+                else "unknown"
+                for identity in (old, new)
+            )
+            report(
+                f"the run started with {before}, continues with {now}: only the state "
+                "and the constants of the optimizer were compared"
+            )
+    differences = _differences(saved, compared)
     if not differences:
         return wanted
     by_length = by_player = ""
@@ -369,32 +375,6 @@ def _is_same_path(saved: dict[str, Any], wanted: dict[str, Any], name: str) -> b
         first, second = (resolved(as_directory(str(path))) for path in paths)
         return first == second
     return False
-
-
-def _comparable(
-    saved: dict[str, Any], wanted: dict[str, Any], report: Callable[[str], None]
-) -> tuple[dict[str, Any], dict[str, Any]]:
-    """Returns two configurations without settings that may change or cannot be
-    compared."""
-    saved, wanted = dict(saved), dict(wanted)
-    for settings in (saved, wanted):
-        for name in ("notes", "minutes", "iterations", "data", "report", "run"):
-            settings.pop(name, None)
-    old, new = saved.get("optimizer"), wanted.get("optimizer")
-    if isinstance(old, dict) and isinstance(new, dict):
-        saved["optimizer"], wanted["optimizer"] = comparable(old, new)
-        if old.get("versions") != new.get("versions"):
-            before, now = (
-                ", ".join(f"{name} {version}" for name, version in versions.items())
-                if isinstance(versions := identity.get("versions"), dict)
-                else "unknown"
-                for identity in (old, new)
-            )
-            report(
-                f"the run started with {before}, continues with {now}: only the state "
-                "and the constants of the optimizer were compared"
-            )
-    return saved, wanted
 
 
 def has_begun(directory: Directory) -> bool:
@@ -525,11 +505,7 @@ class WorkingDirectory:
         self._published: dict[str, tuple[int, int]] = {}
 
     def fetch(self, name: str, most: int) -> None:
-        """Copies a file of at most `most` bytes to the local directory, if it exists.
-
-        Raises:
-            OSError: it cannot be read.
-        """
+        """Copies a file of at most `most` bytes to the local directory, if it exists."""
         with contextlib.suppress(FileNotFoundError):
             with open_regular(self.directory / name, most) as file:
                 (self.path / name).parent.mkdir(exist_ok=True)
@@ -537,11 +513,8 @@ class WorkingDirectory:
             self._published[name] = _version(self.path / name)
 
     def changed(self, *names: str) -> list[str]:
-        """Returns the files that differ from those of the run directory.
-
-        Args:
-            *names: files and directories to compare; by default all.
-        """
+        """Returns the files that differ from those of the run directory, in files and
+        directories of these names, by default all."""
         if self.path == self.directory:
             return []
         files = (path for path in sorted(self.path.rglob("*")) if path.is_file())
@@ -555,14 +528,8 @@ class WorkingDirectory:
         ]
 
     def publish(self, *names: str) -> None:
-        """Copies changed files to a remote run directory, each one atomically.
-
-        Args:
-            *names: files and directories to copy; by default all.
-
-        Raises:
-            OSError: it cannot be written.
-        """
+        """Copies changed files and directories of these names, by default all, to a
+        remote run directory, each file atomically."""
         for name in self.changed(*names):
             path, target = self.path / name, self.directory / name
             version = _version(path)
@@ -580,9 +547,6 @@ def working_directory(directory: Directory) -> Iterator[WorkingDirectory]:
     the ids of its runs in services. At the end changed files are copied and the
     temporary directory is removed; if that fails, the files stay and a line on the
     standard error names them.
-
-    Raises:
-        OSError: the metrics cannot be read.
     """
     if isinstance(directory, Path):
         yield WorkingDirectory(directory)

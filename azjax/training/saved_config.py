@@ -12,10 +12,10 @@ from azjax.players.serialization import Q_LEARNING
 from azjax.remote import Directory, as_directory, store_errors
 from azjax.settings import from_json
 from azjax.training.config import TrainConfig
-from azjax.training.schedule import schedule_to_repeat, read_schedule
 from azjax.training.q_config import QConfig
 from azjax.training.run_config import ReportConfig
 from azjax.training.run_directory import CONFIG_FILE, has_begun, read_config
+from azjax.training.schedule import read_schedule, schedule_to_repeat
 
 # Entries of the file that are not settings of a continued run.
 _NOT_SETTINGS = ("format", "kind", "optimizer", "hooks", "repeat_schedule", "run")
@@ -230,13 +230,13 @@ def repeated_config(
         **changes: other fields of `TrainConfig`, usually `run_dir`.
 
     Raises:
-        ValueError: there is no run, or no schedule to repeat, or its length is changed, or
-            its settings reach outside of it and are not allowed.
+        ValueError: there is no run, or no schedule to repeat, or its length is changed,
+            or its settings reach outside of it and are not allowed.
     """
     if any(changes.get(name) is not None for name in ("minutes", "iterations")):
         raise ValueError(
-            f"a run that repeats the schedule of {directory} has the length of that schedule: "
-            "change the length when it continues, without the schedule"
+            f"a run that repeats the schedule of {directory} has its length: change "
+            "the length when it continues, without the schedule"
         )
     source, allowed = as_directory(directory), _with_changed(allowed, changes)
     _, end = schedule_to_repeat(source)

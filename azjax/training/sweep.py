@@ -14,10 +14,10 @@ from typing import Any
 from azjax.checks import check_int
 from azjax.remote import open_regular
 from azjax.training.metrics import METRICS_FILE, iterate_metrics
-from azjax.training.schedule import read_schedule
 from azjax.training.run import length_of
 from azjax.training.run_config import RunConfig, flattened
 from azjax.training.run_directory import CHECKPOINTS
+from azjax.training.schedule import read_schedule
 
 MAX_SWEEP_BYTES = 2**20
 MAX_RUNS = 1000

@@ -11,8 +11,8 @@ from azjax import cli
 from azjax.commands import sweep as sweep_module
 from azjax.training.metrics import check_finite
 from azjax.training.optimizer_identity import DEFAULT
-from azjax.training.schedule import new_schedule, write_schedule
 from azjax.training.run_directory import open_run_directory
+from azjax.training.schedule import new_schedule, write_schedule
 
 
 def sweep(tmp_path, text, *args):
@@ -143,7 +143,7 @@ def test_a_file_of_ones_own_may_reach_outside_of_the_runs(tmp_path, trained):
             "iterations = 4\nevaluation.opponents = 'gtp:touch started'",
             "give --allow evaluation.opponents if the file is your own",
         ),
-        ("schedule = 'hf://someone/else'", "give --allow repeat_schedule"),
+        ("repeat_schedule = 'hf://someone/else'", "give --allow repeat_schedule"),
     ],
 )
 def test_a_wrong_file_ends_with_one_line_before_the_first_run(

@@ -10,8 +10,8 @@ from commands.refusal import assert_refused
 from azjax.commands.train import parse_train_config
 from azjax.networks import ConvTrunkConfig, NetworkConfig, trunks
 from azjax.training import EvaluationConfig, LearnerConfig, TrainConfig, preset
-from azjax.training.schedule import new_schedule, write_schedule
 from azjax.training.run_directory import open_run_directory
+from azjax.training.schedule import new_schedule, write_schedule
 
 
 def test_parsed_settings_start_from_the_preset():
@@ -107,7 +107,11 @@ def test_damaged_settings_and_those_of_another_algorithm_are_named(run):
 
 def test_a_run_that_follows_a_plan_continues_with_its_current_length(run, tmp_path):
     follower = dataclasses.replace(
-        run, minutes=None, iterations=40, repeat_schedule=run.run_dir, run_dir=str(tmp_path / "b")
+        run,
+        minutes=None,
+        iterations=40,
+        repeat_schedule=run.run_dir,
+        run_dir=str(tmp_path / "b"),
     )
     with open_run_directory(follower) as directory:
         (directory / "checkpoints" / "1").mkdir(parents=True)
@@ -115,13 +119,21 @@ def test_a_run_that_follows_a_plan_continues_with_its_current_length(run, tmp_pa
     again = parsed("--repeat-schedule", run.run_dir, "--run-dir", follower.run_dir)
     assert again == dataclasses.replace(follower, iterations=50)
     longer = parsed("--run-dir", follower.run_dir, "--minutes", "3")
-    assert (longer.minutes, longer.iterations, longer.repeat_schedule) == (3.0, None, None)
+    assert (longer.minutes, longer.iterations, longer.repeat_schedule) == (
+        3.0,
+        None,
+        None,
+    )
 
 
 def test_a_run_is_reproduced_with_its_settings_and_its_plan(run):
     again = parsed("--repeat-schedule", run.run_dir, "--run-dir", "runs/again")
     assert again == dataclasses.replace(
-        run, minutes=None, iterations=40, repeat_schedule=run.run_dir, run_dir="runs/again"
+        run,
+        minutes=None,
+        iterations=40,
+        repeat_schedule=run.run_dir,
+        run_dir="runs/again",
     )
 
 
@@ -158,9 +170,21 @@ def test_settings_of_a_file_do_not_change_with_the_run_that_has_begun(run, tmp_p
     ("game", "args", "message"),
     [
         ("tic_tac_toe", "--config RUN --preset cpu", "one of --config and --preset"),
-        ("tic_tac_toe", "--config RUN --repeat-schedule runs/none", "one of --repeat-schedule and --config"),
-        ("tic_tac_toe", "--repeat-schedule RUN --run-dir x --minutes 3", "length of that schedule"),
-        ("tic_tac_toe", "--repeat-schedule RUN --run-dir x --iterations 3", "length of that schedule"),
+        (
+            "tic_tac_toe",
+            "--config RUN --repeat-schedule runs/none",
+            "one of --repeat-schedule and --config",
+        ),
+        (
+            "tic_tac_toe",
+            "--repeat-schedule RUN --run-dir x --minutes 3",
+            "has its length",
+        ),
+        (
+            "tic_tac_toe",
+            "--repeat-schedule RUN --run-dir x --iterations 3",
+            "has its length",
+        ),
         ("tic_tac_toe", "--run-dir x --game connect_four", "contradicts the game tic_"),
         ("hex:3", "--repeat-schedule RUN", "is of tic_tac_toe"),
         ("hex:3", "--config RUN", "is of tic_tac_toe, not of hex:3"),

@@ -40,8 +40,8 @@ from azjax.training import (
 from azjax.training import loop as module
 from azjax.training.checkpoints import Checkpoints
 from azjax.training.initial_player import initial_variables
-from azjax.training.schedule import read_schedule
 from azjax.training.run_directory import run_id
+from azjax.training.schedule import read_schedule
 
 GAME = games.make("tic_tac_toe")
 pytestmark = pytest.mark.usefixtures("quick_plots", "shared_programs")
@@ -59,9 +59,9 @@ def test_a_run_writes_its_files(undisturbed):
         "config.json",
         "games",
         "metrics.jsonl",
-        "schedule.json",
         "player",
         "plots",
+        "schedule.json",
         "tensorboard",
     ]
     assert {"5", "6"} <= set(names(undisturbed.directory / "checkpoints"))

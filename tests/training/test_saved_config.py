@@ -10,11 +10,11 @@ from azjax.training import (
     preset,
     repeated_config,
 )
-from azjax.training.schedule import new_schedule, write_schedule
 from azjax.training.q_config import QConfig, QEvaluationConfig
 from azjax.training.run_config import ReportConfig
 from azjax.training.run_directory import open_run_directory
 from azjax.training.saved_config import config_from_file, load_q_config
+from azjax.training.schedule import new_schedule, write_schedule
 
 
 def test_load_config_returns_the_initial_settings(tmp_path):
@@ -72,7 +72,9 @@ def test_a_run_is_repeated_to_the_end_of_its_plan(tmp_path):
 
 
 def test_a_plan_needs_its_number_of_iterations():
-    with pytest.raises(ValueError, match="iterations must be given with a schedule"):
+    with pytest.raises(
+        ValueError, match="iterations must be given with repeat_schedule"
+    ):
         TrainConfig(game="tic_tac_toe", minutes=2.0, repeat_schedule="runs/a")
 
 
@@ -81,7 +83,8 @@ def test_a_plan_and_an_optimizer_are_not_settings_of_a_new_run(tmp_path):
     with open_run_directory(config, {"state": []}, hooks=("loss",)) as directory:
         write_schedule(directory, new_schedule(("iterations", 9)))
     path = directory / "config.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | {"repeat_schedule": "runs/old"}))
+    content = json.loads(path.read_text()) | {"repeat_schedule": "runs/old"}
+    path.write_text(json.dumps(content))
     for source in (directory, path):
         new = config_from_file(source)
         assert new == dataclasses.replace(config, run_dir=None)
