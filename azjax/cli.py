@@ -10,7 +10,6 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import NoReturn
 
-from azjax.checks import did_you_mean
 from azjax.commands.common import HELP_OPTIONS, INTERRUPTED, PIPE_CLOSED
 from azjax.program import (
     NAME,
@@ -20,6 +19,7 @@ from azjax.program import (
     program,
     quiet_libraries,
 )
+from azjax.text import did_you_mean
 
 COMPLETION_OPTIONS = "--tyro-"  # they print shell completions
 

@@ -6,7 +6,7 @@ import shlex
 import sys
 from pathlib import Path
 
-from azjax.checks import printable
+from azjax.text import printable
 
 NAME = "azjax"
 USAGE_ERROR = 2  # the exit status after a user's mistake

@@ -26,7 +26,6 @@ from azjax.arena.tournament import (
     standings,
     to_json,
 )
-from azjax.checks import check_int, check_number, check_seed
 from azjax.commands.common import INTERRUPTED, interrupted_by_sigterm
 from azjax.commands.parts import read_parts
 from azjax.commands.tables import WorkProgress, print_line, tables_console
@@ -35,6 +34,7 @@ from azjax.games import Game
 from azjax.players import AnyPlayer, load
 from azjax.players.engine import MOVE_SECONDS, EnginePlayer
 from azjax.players.player_spec import split_name, unused_name
+from azjax.settings import Seed, Within, check, check_int
 
 TOURNAMENT_GAMES = 100
 SPRT_GAMES = 2000
@@ -92,8 +92,8 @@ def arena_command(
     if not 2 <= num_games <= MAX_GAMES or num_games % 2:
         raise ValueError(f"--games must be even, from 2 to {MAX_GAMES}: {num_games}")
     check_int("--at-once", at_once, 1)
-    check_seed("--seed", seed)
-    check_number("--move-seconds", move_seconds, above=0)
+    check("--seed", seed, Seed)
+    check("--move-seconds", move_seconds, Annotated[float, Within(gt=0)])
     texts = named(players)
     fixed = None if anchor is None else read_anchor(anchor, tuple(texts))
     if sprt is not None and len(players) != 2:

@@ -6,7 +6,7 @@ import sys
 import threading
 from collections.abc import Iterator
 
-from azjax.checks import printable
+from azjax.text import printable
 
 HELP_OPTIONS = ("-h", "--help")
 INTERRUPTED = 130  # exit status: 128 + SIGINT, as in shells

@@ -14,7 +14,6 @@ from rich.text import Text
 
 from azjax import games as all_games
 from azjax.arena.matches import GAMES_AT_ONCE
-from azjax.checks import check_int, printable
 from azjax.commands.arena import (
     MAX_GAMES,
     ArenaSettings,
@@ -31,6 +30,8 @@ from azjax.players import (
     AnyPlayer,
 )
 from azjax.remote import replace_file
+from azjax.settings import check_int
+from azjax.text import printable
 from azjax.training.comparison import (
     SavedRun,
     draw_comparison,

@@ -14,12 +14,12 @@ from rich.table import Table
 from rich.text import Text
 
 from azjax import games
-from azjax.checks import did_you_mean, printable
 from azjax.commands.common import note
 from azjax.data import GAMES, game_files
 from azjax.data.database import QUERIES, VIEWS, Result, opened
 from azjax.data.rows import stated_game
 from azjax.remote import as_directory
+from azjax.text import did_you_mean, printable
 from azjax.training.run_directory import CONFIG_FILE
 from azjax.training.saved_config import load_any_config
 

@@ -12,7 +12,6 @@ from rich.text import Text
 from azjax import games as all_games
 from azjax.arena import Report, evaluate, read, shipped
 from azjax.arena.report import OPPONENTS
-from azjax.checks import check_int, check_seed, printable
 from azjax.commands.parts import read_parts
 from azjax.commands.tables import WorkProgress, tables_console
 from azjax.compilation_cache import enable_compilation_cache
@@ -21,6 +20,8 @@ from azjax.players import (
     MAX_SIMULATIONS,
     load_run,
 )
+from azjax.settings import Seed, check, check_int
+from azjax.text import printable
 
 MAX_GAMES = 100_000
 
@@ -55,7 +56,7 @@ def evaluate_command(
     check_int("--simulations", simulations, 1, MAX_SIMULATIONS)
     if not 0 <= games <= MAX_GAMES or games % 2:
         raise ValueError(f"--games must be even, from 0 to {MAX_GAMES}: {games}")
-    check_seed("--seed", seed)
+    check("--seed", seed, Seed)
     enable_compilation_cache()
     own_parts = read_parts(parts)
     trained = load_run(run, None if game is None else all_games.make(game), own_parts)

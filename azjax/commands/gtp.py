@@ -7,13 +7,13 @@ import sys
 import tyro
 
 from azjax import games, players
-from azjax.checks import check_seed
 from azjax.commands.common import note
 from azjax.commands.parts import read_parts
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.play.gtp import Engine, Inbox, serve
 from azjax.play.input_lines import read_lines
 from azjax.play.opponents import default_opponent
+from azjax.settings import Seed, check
 
 
 def gtp_command(
@@ -40,7 +40,7 @@ def gtp_command(
         parts: MODULE:NAME, the azjax.networks.Parts of the network, if it has modules
             of your own.
     """
-    check_seed("--seed", seed)
+    check("--seed", seed, Seed)
     if player == "human":
         raise ValueError("--player must not be 'human', who needs the terminal")
     enable_compilation_cache()

@@ -12,7 +12,7 @@ from typing import Any
 
 import tyro
 
-from azjax.checks import did_you_mean
+from azjax.text import did_you_mean
 
 _RULE = re.compile(r"[─-]{8,}")  # separates the parts of tyro's messages
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")

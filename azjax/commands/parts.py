@@ -5,8 +5,8 @@ import os
 import sys
 from pathlib import Path, PureWindowsPath
 
-from azjax.checks import quoted
 from azjax.networks import Parts
+from azjax.text import quoted
 
 
 def read_parts(text: str | None) -> Parts | None:

@@ -8,7 +8,6 @@ from collections.abc import Callable
 import tyro
 
 from azjax import games
-from azjax.checks import check_seed
 from azjax.commands.common import INTERRUPTED, PIPE_CLOSED, note
 from azjax.commands.parts import read_parts
 from azjax.compilation_cache import enable_compilation_cache
@@ -18,6 +17,7 @@ from azjax.play.plain import Plain
 from azjax.play.session import Background, Executor, Session
 from azjax.players import load as load_player_named
 from azjax.players.player_spec import split_name
+from azjax.settings import Seed, check
 
 PATIENCE = 0.5  # seconds to wait for a search when the user quits
 
@@ -50,7 +50,7 @@ def play_command(
         parts: MODULE:NAME, the azjax.networks.Parts of the opponent's network, if it
             has modules of your own.
     """
-    check_seed("--seed", seed)
+    check("--seed", seed, Seed)
     enable_compilation_cache()
     board_game = games.make(game)
     note(f"loading {game} ...")

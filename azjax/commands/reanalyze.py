@@ -4,13 +4,13 @@ from pathlib import Path
 
 import tyro
 
-from azjax.checks import check_seed
 from azjax.commands.common import note
 from azjax.commands.parts import read_parts
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.data import stored_game
 from azjax.players import AlphaZeroPlayer, load
 from azjax.remote import as_directory
+from azjax.settings import Seed, check
 from azjax.training.reanalysis import reanalyze
 
 
@@ -39,7 +39,7 @@ def reanalyze_command(
     """
     if not sources:
         raise ValueError("give at least one run with games")
-    check_seed("--seed", seed)
+    check("--seed", seed, Seed)
     directory = as_directory(to)
     if not isinstance(directory, Path):
         raise ValueError(f"--to must be a directory on this machine: {to}")

@@ -11,7 +11,6 @@ from rich.table import Table
 from rich.text import Text
 
 from azjax import games
-from azjax.checks import check_int, check_seed, printable
 from azjax.commands.common import note
 from azjax.commands.parts import read_parts
 from azjax.compilation_cache import enable_compilation_cache
@@ -30,6 +29,8 @@ from azjax.play.text_output import side_names, signed, sparkline
 from azjax.players import load
 from azjax.players.player_spec import split_name
 from azjax.players.simple import perfect_player
+from azjax.settings import Seed, check, check_int
+from azjax.text import printable
 
 
 def review_command(
@@ -63,7 +64,7 @@ def review_command(
         as_json: print one JSON object.
     """
     check_int("--number", number, 1)
-    check_seed("--seed", seed)
+    check("--seed", seed, Seed)
     enable_compilation_cache()
     made = None if game is None else games.make(game)
     found, record = find_game(Path(file), number, made)

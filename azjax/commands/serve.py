@@ -10,11 +10,11 @@ from urllib.parse import quote
 
 import tyro
 
-from azjax.checks import check_int
 from azjax.commands.common import INTERRUPTED
 from azjax.commands.parts import read_parts
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.play.server import Limits, PlayerRegistry, Warmer, make_catalog
+from azjax.settings import check_int
 
 MAX_MEMORY = 1e6  # GiB
 MIN_TOKEN = 16  # letters; guesses are not rate-limited

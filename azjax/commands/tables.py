@@ -15,7 +15,7 @@ from rich.progress import (
 )
 from rich.text import Text
 
-from azjax.checks import printable
+from azjax.text import printable
 
 LINE_SECONDS = 30.0  # between lines
 

@@ -7,7 +7,6 @@ import sys
 import tyro
 
 from azjax import games, players
-from azjax.checks import check_seed
 from azjax.commands.common import PIPE_CLOSED, note
 from azjax.commands.parts import read_parts
 from azjax.compilation_cache import enable_compilation_cache
@@ -15,6 +14,7 @@ from azjax.play.input_lines import read_lines
 from azjax.play.opponents import default_opponent
 from azjax.play.uci import Engine
 from azjax.players.uci import check_is_chess
+from azjax.settings import Seed, check
 
 QUIT_SECONDS = 0.5
 
@@ -43,7 +43,7 @@ def uci_command(
         parts: MODULE:NAME, the azjax.networks.Parts of the network, if it has modules
             of your own.
     """
-    check_seed("--seed", seed)
+    check("--seed", seed, Seed)
     enable_compilation_cache()
     output = sys.stdout
 

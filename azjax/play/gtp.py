@@ -42,7 +42,6 @@ import numpy as np
 
 import azjax
 from azjax import games
-from azjax.checks import printable
 from azjax.games import Game, GameRecord, State, host
 from azjax.games.game_record import score_text
 from azjax.games.host import first_state, legal_actions, next_state, rewards
@@ -58,6 +57,7 @@ from azjax.players import (
     start_session,
 )
 from azjax.players.gtp import PASS, RESIGN, read_vertex, to_vertex
+from azjax.text import printable
 
 COLORS = {"b": 0, "black": 0, "w": 1, "white": 1}
 MAX_DIGITS = 7

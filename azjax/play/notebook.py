@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from azjax import games, players
-from azjax.checks import check_int
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.games import Game, GameRecord
 from azjax.play.opponents import default_opponent
@@ -46,6 +45,7 @@ from azjax.play.server.search_workers import Job
 from azjax.play.server.search_workers import report as report_error
 from azjax.players import AnyPlayer
 from azjax.players.simple import perfect_player
+from azjax.settings import check_int
 
 try:
     import anywidget

@@ -5,7 +5,7 @@ import mimetypes
 import re
 from pathlib import Path, PurePosixPath
 
-from azjax.checks import quoted
+from azjax.text import quoted
 
 RULES = "games"
 SHARED_RULES = "rows"

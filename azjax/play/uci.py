@@ -26,7 +26,6 @@ import jax
 import numpy as np
 
 import azjax
-from azjax.checks import printable
 from azjax.games import Game
 from azjax.games.chess import Chess, State
 from azjax.games.chess.notation import FIFTY_MOVES, FILES, FIRST_POSITION, PIECES
@@ -39,6 +38,7 @@ from azjax.play.text_output import rank_moves
 from azjax.players import AlphaZeroPlayer, MCTSPlayer, MoveDecision, Player
 from azjax.players.uci import UciOption, read_move, setoption
 from azjax.search import GumbelConfig
+from azjax.text import printable
 
 FEN_FIELDS = 6
 MAX_VARIATIONS = 64

@@ -15,10 +15,10 @@ import weakref
 from collections.abc import Iterator, Sequence
 from typing import IO, Generic, NoReturn, TypeVar, cast
 
-from azjax.checks import printable, quoted
 from azjax.games import Game
 from azjax.games.host import first_state
 from azjax.players.core import ForfeitError, PlayerSession
+from azjax.text import printable, quoted
 
 MOVE_SECONDS = 60.0
 START_SECONDS = 120.0  # engines may load large networks

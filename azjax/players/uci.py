@@ -10,7 +10,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from azjax.checks import check_int, did_you_mean, quoted
 from azjax.games import Game, State
 from azjax.games.chess import Chess
 from azjax.games.chess.scores import expected_result
@@ -27,6 +26,8 @@ from azjax.players.engine import (
     EngineSession,
     shown,
 )
+from azjax.settings import check_int
+from azjax.text import did_you_mean, quoted
 
 HELLO_SECONDS = 30.0  # for the answer to `uci`, which engines give before they load
 DEFAULT_NODES = 10_000

@@ -6,12 +6,12 @@ from typing import Any
 import jax
 import jax.numpy as jnp
 
-from azjax.checks import check_int
 from azjax.search.config import MAX_NODES, SearchConfig
 from azjax.search.nodes import empty_nodes
 from azjax.search.packing import WORD
 from azjax.search.paths import empty_paths
 from azjax.search.subtree import empty_tree
+from azjax.settings import check_int
 
 
 def search_bytes(

@@ -6,12 +6,12 @@ import jax
 import jax.numpy as jnp
 import mctx
 
-from azjax.checks import check_int
 from azjax.search.config import SearchConfig
 from azjax.search.conversion import ProvenTree, to_tree
 from azjax.search.nodes import NO_PARENT, UNVISITED, empty_nodes
 from azjax.search.score_bounds import WIN
 from azjax.search.types import Tree
+from azjax.settings import check_int
 
 
 def empty_tree(

@@ -19,13 +19,13 @@ import jax.numpy as jnp
 import mctx
 import numpy as np
 
-from azjax.checks import check_int
 from azjax.search.conversion import from_tree, to_tree
 from azjax.search.keys import typed_key
 from azjax.search.nodes import Nodes, empty_nodes, set_roots
 from azjax.search.paths import empty_paths
 from azjax.search.simulation import Simulator
 from azjax.search.types import RootFnOutput, Tree
+from azjax.settings import check_int
 
 
 class SearchSlice(NamedTuple):

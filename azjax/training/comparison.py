@@ -5,17 +5,17 @@ import itertools
 import json
 import os
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import numpy as np
 
 from azjax.arena.chart import INK, shortened, style_axes
-from azjax.checks import check_number
 from azjax.games import game_title
 from azjax.networks import Parts
 from azjax.players import Player, load_run
 from azjax.players.serialization import load_q_player
 from azjax.remote import Directory, as_directory, resolved
+from azjax.settings import Fraction, Within, check
 from azjax.training.config import TrainConfig
 from azjax.training.metrics import METRICS_FILE, SCORES, Row, graded, iterate_metrics
 from azjax.training.optimizer_identity import VERSION_INDEPENDENT
@@ -208,7 +208,7 @@ def _counters(row: Row) -> dict[str, float] | None:
     """Returns the counters of a row of metrics; None if it is malformed."""
     try:
         for name in COUNTERS:
-            check_number(name, row[name], at_least=0)
+            check(name, row[name], Annotated[float, Within(ge=0)])
     except (KeyError, ValueError):
         return None
     return {name: row[name] for name in COUNTERS}
@@ -234,7 +234,7 @@ def _evaluation(row: Row) -> Evaluation | None:
 def _rate(row: Row, key: str) -> Rate:
     names = (key, f"{key}_low", f"{key}_high")
     for name in names:
-        check_number(name, row[name], at_least=0, at_most=1)
+        check(name, row[name], Fraction)
     return Rate(*(row[name] for name in names))
 
 

@@ -13,8 +13,8 @@ from typing import Any, BinaryIO
 from tensorboardX.proto import event_pb2, summary_pb2
 from tensorboardX.record_writer import RecordWriter
 
-from azjax.checks import is_number
 from azjax.remote import Directory, open_regular
+from azjax.settings import is_number
 
 METRICS_FILE = "metrics.jsonl"
 MAX_METRICS_BYTES = 2**31

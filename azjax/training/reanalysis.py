@@ -21,7 +21,6 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from azjax.checks import check_int, check_seed
 from azjax.data import (
     GAMES,
     Rows,
@@ -40,6 +39,7 @@ from azjax.players import AlphaZeroPlayer
 from azjax.players.batches import batch_layout
 from azjax.players.serialization import named_leaves
 from azjax.remote import replace_file
+from azjax.settings import Seed, check, check_int
 from azjax.training.config import ReplayConfig
 from azjax.training.run_directory import LOCK_FILE, locked
 from azjax.training.stored_games import check_moves, make_check, moves_of
@@ -103,7 +103,7 @@ def reanalyze(
         OSError: a file cannot be read or written.
     """
     check_int("batch_size", batch_size, 1)
-    check_seed("seed", seed)
+    check("seed", seed, Seed)
     files = stored_files(sources, player.game)
     # What determines the new games, as JSON has it.
     weights = hashlib.sha256()

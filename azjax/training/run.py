@@ -11,8 +11,9 @@ import jax
 from jax.experimental import multihost_utils
 
 from azjax.arena import Poll
-from azjax.checks import check_int, is_number, quoted
 from azjax.remote import Directory
+from azjax.settings import check_int, is_number
+from azjax.text import quoted
 from azjax.training import clock
 from azjax.training.clock import Moment
 from azjax.training.distributed import (

@@ -6,11 +6,11 @@ import os
 from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
-from azjax.checks import quoted
 from azjax.players.registry import reaches_outside
 from azjax.players.serialization import Q_LEARNING
 from azjax.remote import Directory, as_directory, store_errors
 from azjax.settings import from_json
+from azjax.text import quoted
 from azjax.training.config import TrainConfig
 from azjax.training.q_config import QConfig
 from azjax.training.run_config import ReportConfig

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from azjax.checks import check_int
 from azjax.remote import open_regular, replace_file
+from azjax.settings import check_int
 from azjax.training.metrics import (
     METRICS_FILE,
     Row,

@@ -13,7 +13,6 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.checks import is_int
 from azjax.data import (
     GAMES,
     Rows,
@@ -24,6 +23,7 @@ from azjax.data import (
 from azjax.data.files import file_size
 from azjax.games import Game, State
 from azjax.remote import as_directory, resolved
+from azjax.settings import is_int
 from azjax.training.config import TrainConfig
 from azjax.training.lanes import Lanes
 from azjax.training.self_play import Trajectory

@@ -11,8 +11,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from azjax.checks import check_int
 from azjax.remote import open_regular
+from azjax.settings import check_int
 from azjax.training.metrics import METRICS_FILE, iterate_metrics
 from azjax.training.run import length_of
 from azjax.training.run_config import RunConfig, flattened

@@ -3,12 +3,12 @@
 import functools
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Annotated, NamedTuple
 
 import jax
 import jax.numpy as jnp
 
-from azjax.checks import check_number
+from azjax.settings import Fraction, Within, check
 
 if TYPE_CHECKING:
     from azjax.training.self_play import Trajectory
@@ -79,8 +79,8 @@ def lambda_target(
     Raises:
         ValueError: `td_lambda` is not in [0, 1], or `max_regret` not in [0, 2].
     """
-    check_number("td_lambda", td_lambda, at_least=0, at_most=1)
-    check_number("max_regret", max_regret, at_least=0, at_most=2)
+    check("td_lambda", td_lambda, Fraction)
+    check("max_regret", max_regret, Annotated[float, Within(0, 2)])
     return ValueTarget(
         functools.partial(lambda_returns, td_lambda=td_lambda, max_regret=max_regret),
         horizon(td_lambda, max_moves),

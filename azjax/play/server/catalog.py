@@ -12,7 +12,6 @@ from pathlib import Path
 from typing import NamedTuple
 
 from azjax import games
-from azjax.checks import is_number
 from azjax.games import Game, game_options
 from azjax.networks import Parts
 from azjax.play.opponents import (
@@ -27,6 +26,7 @@ from azjax.players import DEFAULT_SIMULATIONS, AnyPlayer, load
 from azjax.players.player_spec import public_name, split_name, unused_name
 from azjax.players.registry import load_learned
 from azjax.players.serialization import PRETRAINED
+from azjax.settings import is_number
 from azjax.training.run_directory import CONFIG_FILE
 
 RESULTS_FILE = "results.json"

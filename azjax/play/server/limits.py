@@ -1,8 +1,9 @@
 """Limits of client requests."""
 
 import dataclasses
+from typing import Annotated
 
-from azjax.checks import check_number
+from azjax.settings import Within, check
 
 
 @dataclasses.dataclass(frozen=True)
@@ -57,4 +58,4 @@ class Limits:
     def __post_init__(self) -> None:
         """Checks that all limits are positive numbers."""
         for field in dataclasses.fields(self):
-            check_number(field.name, getattr(self, field.name), above=0)
+            check(field.name, getattr(self, field.name), Annotated[float, Within(gt=0)])

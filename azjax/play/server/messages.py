@@ -4,7 +4,7 @@ import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeGuard
 
-from azjax.checks import is_int
+from azjax.settings import is_int
 
 MAX_ID = 2**53 - 1  # the largest integer that JavaScript represents exactly
 MAX_SHOWN = 60  # characters of a wrong value

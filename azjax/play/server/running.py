@@ -19,9 +19,9 @@ from websockets.exceptions import ProtocolError
 from websockets.frames import Frame, Opcode
 from websockets.server import ServerProtocol
 
-from azjax.checks import check_int
 from azjax.play.server.connection import POLICY_VIOLATION, RateLimiter
 from azjax.play.server.limits import Limits
+from azjax.settings import check_int
 
 SPARE_FILES = 2200  # open files in addition to the WebSockets
 QUEUE = 2048  # connections that are not accepted yet
