@@ -54,6 +54,7 @@ def _list_rows(nodes: Nodes, paths: Paths) -> tuple[Paths, jax.Array]:
 
     A proven node passes its exact value on. Returns the values of the roots, too.
     """
+    # Each game's rows follow those of the game before, from depth 1 to the leaf.
     length = paths.length
     ends = jnp.cumsum(jnp.where(paths.is_valid, length, 0), dtype=jnp.int32)
     start = ends - length - 1  # depth 1 is the first that is listed
@@ -74,6 +75,7 @@ def _list_rows(nodes: Nodes, paths: Paths) -> tuple[Paths, jax.Array]:
         above = evaluation.reward + evaluation.discount * value
         return depth - 1, jnp.where(is_on_path, above, value), row, backup_value
 
+    # From the leaves up, all games at once; a game begins at its own leaf's depth.
     leaf_value = nodes.evaluation[paths.leaf].raw_value
     _, root_value, row, backup_value = jax.lax.while_loop(
         lambda state: state[0] > 0,
@@ -100,11 +102,13 @@ def _update_listed(nodes: Nodes, paths: Paths, select: Select | None) -> Nodes:
         start = jnp.maximum(end - size, 0)
         listed = jax.lax.dynamic_slice(paths.row, (start,), (size,))
         backup_value = jax.lax.dynamic_slice(paths.backup_value, (start,), (size,))
+        # The last portion overlaps the one before it, which is not updated again.
         is_valid = start + jnp.arange(size) < end
         is_leaf = listed < 0
         rows = now.rows(jnp.where(is_leaf, -1 - listed, listed))
         rows, edge = _add_visit(now, rows, is_valid, backup_value, is_leaf)
         entry, parent = rows.entry, rows.evaluation.parent
+        # The nodes, then the edges that lead to them, which their parents store.
         at = jnp.where(is_valid, entry, nodes.size)
         above = (jnp.where(is_valid, parent, nodes.size), edge.action)
         statistics = statistics.update(
@@ -113,6 +117,7 @@ def _update_listed(nodes: Nodes, paths: Paths, select: Select | None) -> Nodes:
         statistics = statistics.update(
             above, link=edge.link, edge_visits=edge.visits, qvalue=edge.qvalue
         )
+        # The next simulation follows these selections.
         if select is not None:
             updated = statistics[entry]
             now = dataclasses.replace(nodes, statistics=statistics)
@@ -150,10 +155,13 @@ def _update_levels(nodes: Nodes, paths: Paths, select: Select | None) -> Nodes:
     def update(state):
         top, value, below, statistics = state
         now = dataclasses.replace(nodes, statistics=statistics)
+        # Row `l` is the level `top + l`: the nodes get a visit and the values below them.
         rows, is_leaf, is_updated = _rows_of_levels(now, paths, top)
         value, backup_value = _pass_up(now, rows, is_leaf, value)
         rows, edge = _add_visit(now, rows, is_updated, backup_value, is_leaf)
-        # One array takes fewer kernels to shift than four.
+        # The edge to a node is stored in its parent, one level up; the last level gets
+        # the first edges of the levels below. One array takes fewer kernels to shift
+        # than four.
         edges = jnp.stack(
             [*edge[:3], jax.lax.bitcast_convert_type(edge.qvalue, jnp.int32)]
         )

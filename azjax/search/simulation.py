@@ -98,6 +98,7 @@ class Simulator:
         self, nodes: Nodes, paths: Paths, keys: jax.Array, index: int | jax.Array
     ) -> Paths:
         """Selects actions from the roots down to nodes that are not expanded yet."""
+        # At the roots: with noise, and among the legal actions.
         keys, action_keys = _split(keys)
         roots = self.roots._replace(statistics=nodes.statistics[self.roots.entry])
         root_action = jax.vmap(
@@ -134,6 +135,7 @@ class Simulator:
             )
             return depth, link, length, path, parent, keys, action
 
+        # Below them: `levels` at once, because a test of the loop's end takes as long.
         levels = paths.levels if self.caches_selection else 1
         levels = min(levels, paths.max_depth - 1)
         link = link_of_action(roots.statistics, root_action)
@@ -153,6 +155,7 @@ class Simulator:
         if self.caches_selection:
             selected = nodes.statistics.read(parent, "next_action")
             action = jnp.where(length == 1, root_action, selected)
+        # The leaf is a new node, or one that exists: terminal, proven, or too deep.
         is_new = link == UNVISITED
         leaf = jnp.where(is_new, self.first_free + index, linked_entry(link))
         num_nodes = nodes.size // leaf.size
