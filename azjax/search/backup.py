@@ -155,7 +155,7 @@ def _update_levels(nodes: Nodes, paths: Paths, select: Select | None) -> Nodes:
     def update(state):
         top, value, below, statistics = state
         now = dataclasses.replace(nodes, statistics=statistics)
-        # Row `l` is the level `top + l`: the nodes get a visit and the values below them.
+        # Row `l` is the level `top + l`. Its nodes get a visit and the values below.
         rows, is_leaf, is_updated = _rows_of_levels(now, paths, top)
         value, backup_value = _pass_up(now, rows, is_leaf, value)
         rows, edge = _add_visit(now, rows, is_updated, backup_value, is_leaf)
