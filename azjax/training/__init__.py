@@ -44,16 +44,17 @@ from azjax.training.replay import (
     Index,
     Replay,
     Sample,
+    Sampler,
     Targets,
     empty_replay,
     insert,
     locate,
     make_batch,
     make_index,
+    uniform_sampler,
 )
 from azjax.training.run import Run
 from azjax.training.run_config import CheckpointConfig, DataConfig, ReportConfig
-from azjax.training.sampling import Sampler, uniform_sampler
 from azjax.training.saved_config import load_config, repeated_config
 from azjax.training.self_play import Games, Trajectory, make_self_play, start_games
 from azjax.training.targets import (

@@ -34,11 +34,13 @@ from azjax.training.replay import (
     Eligibility,
     Index,
     Replay,
+    Sampler,
+    draw_batch,
     empty_replay,
     insert,
     make_index,
+    uniform_sampler,
 )
-from azjax.training.sampling import Sampler, draw_batch, uniform_sampler
 from azjax.training.self_play import (
     Games,
     SelfPlayMetrics,

@@ -47,9 +47,9 @@ from azjax.training.memory import (
 )
 from azjax.training.metrics import Row
 from azjax.training.optimizer_identity import DEFAULT, optimizer_identity
+from azjax.training.replay import Sampler
 from azjax.training.run import Hook, Run, length_of, open_run
 from azjax.training.run_directory import has_begun, open_shared_directory
-from azjax.training.sampling import Sampler
 from azjax.training.schedule import schedule_to_repeat
 from azjax.training.sinks import check_sinks
 from azjax.training.stored_games import StoredGames

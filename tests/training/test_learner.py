@@ -36,8 +36,8 @@ from azjax.training.replay import (
     Targets,
     empty_replay,
     make_batch,
+    uniform_sampler,
 )
-from azjax.training.sampling import uniform_sampler
 from azjax.training.self_play import start_games
 from azjax.training.stored_policy import store_policy
 

@@ -22,13 +22,14 @@ from azjax.training import (
 from azjax.training.replay import (
     Replay,
     Sample,
+    draw_batch,
     empty_replay,
     insert,
     locate,
     make_batch,
     make_index,
+    uniform_sampler,
 )
-from azjax.training.sampling import draw_batch, uniform_sampler
 from azjax.training.self_play import Trajectory
 from azjax.training.stored_policy import store_policy
 from azjax.training.targets import ValueTarget, horizon, lambda_returns, lambda_target
