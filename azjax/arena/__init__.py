@@ -1,25 +1,29 @@
 """Playing strength: matches, tournaments, ratings, mistakes in solved positions."""
 
 from azjax.arena.exhaustive import Solution, solve
-from azjax.arena.matches import play_match, play_openings
+from azjax.arena.matches import (
+    MatchInterrupted,
+    MatchResult,
+    Poll,
+    WinDrawLoss,
+    no_poll,
+    play_match,
+    play_openings,
+)
 from azjax.arena.openings import Openings, suite
-from azjax.arena.perfect_match import PerfectMatch, play_perfect_match
-from azjax.arena.poll import Poll
-from azjax.arena.ratings import Ratings, expected_score, rate
-from azjax.arena.report import Report, evaluate
-from azjax.arena.results import MatchInterrupted, MatchResult, WinDrawLoss
+from azjax.arena.report import PerfectMatch, Report, evaluate, play_perfect_match
 from azjax.arena.solved import (
     GRADED_AT_ONCE,
     Grade,
     MistakeRate,
     SolvedPositions,
     grade,
+    import_positions,
     read,
     shipped,
-    wilson_interval,
 )
 from azjax.arena.sprt import Sprt, SprtResult, play_sprt
-from azjax.arena.stored_positions import import_positions
+from azjax.arena.statistics import Ratings, expected_score, rate, wilson_interval
 from azjax.arena.tournament import (
     Standing,
     Tournament,
@@ -51,6 +55,7 @@ __all__ = [
     "expected_score",
     "grade",
     "import_positions",
+    "no_poll",
     "play_match",
     "play_openings",
     "play_perfect_match",

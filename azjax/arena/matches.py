@@ -1,31 +1,228 @@
-"""Matches between two players; games of compiled players are played in batches."""
+"""Matches between two players, and their results. Games of compiled players are played
+in batches; games with an external player, a person or another program, on the host."""
 
-from collections.abc import Callable
-from typing import Any, NamedTuple
+import concurrent.futures
+import contextlib
+import dataclasses
+import math
+import os
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, NamedTuple, Protocol
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
-from azjax.arena.host_match import play_host_match
 from azjax.arena.openings import Openings, suite
-from azjax.arena.poll import Poll, no_poll
-from azjax.arena.results import MatchInterrupted, MatchResult, concatenate
-from azjax.checks import check_int
+from azjax.arena.statistics import score_interval
 from azjax.devices import spread
-from azjax.games import Game, State
+from azjax.games import Game, GameRecord, State, host
 from azjax.games.core import select
+from azjax.games.game_record import RESIGNED, is_forfeit
 from azjax.players.batches import LOCAL, BatchLayout, Division, batch_layout
 from azjax.players.core import (
     AnyPlayer,
     ExternalPlayer,
+    ForfeitError,
     Player,
+    PlayerSession,
+    ResignError,
+    choose_legal,
     choose_with_carry,
     init_carry,
+    start_session,
 )
+from azjax.players.engine import STOPPED, EnginePlayer
+from azjax.settings import check_int
 
 GAMES_AT_ONCE = 1024
+PATIENCE = 3  # consecutive forfeits of a player that end its match
+
+
+class WinDrawLoss(NamedTuple):
+    """Numbers of games that a player won, drew and lost."""
+
+    wins: int
+    draws: int
+    losses: int
+
+    @property
+    def games(self) -> int:
+        """The number of games."""
+        return self.wins + self.draws + self.losses
+
+    @property
+    def score(self) -> float:
+        """Points per game, in [0, 1]; a draw is half a point. NaN without games."""
+        if not self.games:
+            return math.nan
+        return (self.wins + self.draws / 2) / self.games
+
+    @property
+    def reversed(self) -> "WinDrawLoss":
+        """The opponent's results."""
+        return WinDrawLoss(self.losses, self.draws, self.wins)
+
+    def __add__(self, other: "WinDrawLoss") -> "WinDrawLoss":  # pyright: ignore
+        """Adds the numbers of two results."""
+        return WinDrawLoss(*(a + b for a, b in zip(self, other, strict=True)))
+
+
+@dataclasses.dataclass(frozen=True, eq=False)
+class MatchResult:
+    """N games of `player` against `opponent`, in pairs.
+
+    Games 2i and 2i + 1 have the same opening; `player` is player 0 in the first and
+    player 1 in the second.
+
+    moves: `[N, T]` int32; actions from the initial position, opening included; -1 after
+        the end.
+    results: `[N]` int8; 1 if `player` won, 0 for a draw, -1 if it lost.
+    faults: N texts, as in `GameRecord`.
+    opening_moves: number of opening moves of each game.
+    values: `[N, T]` float32; the expected result for player 0 after each move, in [-1,
+        1], as an external player who was to move then saw it; NaN where it is not
+        known. None for a match of compiled players.
+    """
+
+    moves: np.ndarray
+    results: np.ndarray
+    faults: tuple[str, ...]
+    opening_moves: int
+    values: np.ndarray | None = None
+
+    @property
+    def as_first(self) -> WinDrawLoss:
+        """The results of `player` as player 0."""
+        return _count(self.results[::2])
+
+    @property
+    def as_second(self) -> WinDrawLoss:
+        """The results of `player` as player 1."""
+        return _count(self.results[1::2])
+
+    @property
+    def total(self) -> WinDrawLoss:
+        """The results of `player` in all games."""
+        return _count(self.results)
+
+    @property
+    def pair_points(self) -> np.ndarray:
+        """`[N / 2]` float64; points of `player` with each opening, 0 to 2."""
+        return 1 + self.results.reshape(-1, 2).sum(axis=1) / 2
+
+    @property
+    def by_opening(self) -> WinDrawLoss:
+        """The numbers of openings from which `player` scored more, as much as and less
+        than the opponent, with both colors together.
+
+        Two strong players share an opening that decides the game, which brings the
+        score nearer to 1/2.
+        """
+        return _count(np.sign(self.pair_points - 1))
+
+    @property
+    def distinct_pairs(self) -> int:
+        """The number of different pairs of games."""
+        pairs = self.moves.reshape(-1, 2 * self.moves.shape[1])
+        return len(np.unique(pairs, axis=0))
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95% confidence interval of the score of `player`, from distinct pairs of
+        games; see `score_interval`."""
+        return score_interval(self.pair_points, self.distinct_pairs)
+
+    @property
+    def repeated(self) -> float:
+        """The fraction of the games that went move by move as one before them."""
+        return 1 - len(np.unique(self.moves, axis=0)) / len(self.moves)
+
+    @property
+    def forfeits(self) -> tuple[int, int]:
+        """The numbers of games that `player` and `opponent` forfeited."""
+        forfeited = np.array([is_forfeit(fault) for fault in self.faults])
+        lost = self.results < 0
+        return int((forfeited & lost).sum()), int((forfeited & ~lost).sum())
+
+    def game_records(self, names: tuple[str, str]) -> list[GameRecord]:
+        """Returns the games one by one.
+
+        Args:
+            names: of `player` and `opponent`.
+        """
+        games = []
+        for number, (row, result) in enumerate(
+            zip(self.moves, self.results, strict=True)
+        ):
+            is_swapped = number % 2 == 1
+            values: Sequence[float | None] = ()
+            if self.values is not None and not np.isnan(self.values[number]).all():
+                known = self.values[number][row >= 0]
+                values = [None if np.isnan(v) else float(v) for v in known]
+            games.append(
+                GameRecord(
+                    names=(names[1], names[0]) if is_swapped else names,
+                    moves=row[row >= 0].tolist(),
+                    result=int(-result if is_swapped else result),
+                    fault=self.faults[number],
+                    opening_moves=self.opening_moves,
+                    values=tuple(values),
+                )
+            )
+        return games
+
+
+class MatchInterrupted(KeyboardInterrupt):
+    """A Ctrl-C in a match of which pairs of games were over.
+
+    match: their results.
+    """
+
+    def __init__(self, match: MatchResult):
+        super().__init__()
+        self.match = match
+
+
+def concatenate(results: Sequence[MatchResult]) -> MatchResult:
+    """Concatenates several matches between the same players."""
+    longest = max(result.moves.shape[1] for result in results)
+    values = [result.values for result in results if result.values is not None]
+    return MatchResult(
+        moves=np.concatenate([_pad(result.moves, longest, -1) for result in results]),
+        results=np.concatenate([result.results for result in results]),
+        faults=tuple(fault for result in results for fault in result.faults),
+        opening_moves=results[0].opening_moves,
+        values=np.concatenate([_pad(each, longest, np.nan) for each in values])
+        if len(values) == len(results)
+        else None,
+    )
+
+
+def _pad(rows: np.ndarray, length: int, value: float) -> np.ndarray:
+    missing = length - rows.shape[1]
+    return np.pad(rows, ((0, 0), (0, missing)), constant_values=value)
+
+
+def _count(results: np.ndarray) -> WinDrawLoss:
+    return WinDrawLoss(*(int((results == result).sum()) for result in (1, 0, -1)))
+
+
+class Poll(Protocol):
+    """A function that long computations call repeatedly; its exceptions stop them.
+
+    alone: whether processes that share the computation may call it here different
+        numbers of times.
+    """
+
+    def __call__(self, *, alone: bool = False) -> object: ...  # noqa: D102
+
+
+def no_poll(*, alone: bool = False) -> None:
+    """A `Poll` that never stops the computation."""
 
 
 def play_match(
@@ -91,14 +288,18 @@ def play_openings(
     """Plays every opening twice, with exchanged colors; otherwise like `play_match`.
 
     Batches of compiled players are divided as in `batch_layout`. Exceptions of `poll`
-    end the match.
+    end the match. Games with engines run at once, one on each core, each with its own
+    processes; those with a person, or another object of Python, one after the other.
+    The result is the same: games count in their order. An external player that forfeits
+    `PATIENCE` consecutive games also forfeits the rest of the match, so that an engine
+    that hangs does not stop a tournament.
 
     Raises:
         MatchInterrupted: Ctrl-C, after the games of at least one opening.
     """
     check_int("games_at_once", games_at_once, 1)
     if isinstance(player, ExternalPlayer) or isinstance(opponent, ExternalPlayer):
-        return play_host_match(
+        return _play_on_host(
             game,
             (player, opponent),
             openings,
@@ -122,11 +323,10 @@ def play_openings(
             size = min(layout.size, len(openings) - first)
             chunk = openings.take(rows)
             poll()
-            halves = _play_out(
-                game, players, chunk.states, chunk_key, layout=layout, poll=poll
+            batch = _play_batch(
+                *(game, players, chunk, chunk_key), size=size, layout=layout, poll=poll
             )
-            played = layout.to_host([_finish(game, half) for half in halves])
-            results.append(_as_match(chunk, played, size))
+            results.append(batch)
             on_games(2 * size)
     except KeyboardInterrupt as error:
         if not results:
@@ -141,75 +341,87 @@ class _Half(NamedTuple):
 
     states: leaves `[B, ...]`.
     carries: the carry of the player to move and of the other player.
-    actions: `[B]` int32 for each move so far, -1 where the game was over.
+    actions: `[B, max_moves]` int32, filled move by move; -1 where the game was over.
     is_forfeit: `[B]` bool; whether an illegal move ended the game.
     """
 
     states: State
     carries: tuple[Any, Any]
-    actions: tuple[jax.Array, ...]
+    actions: np.ndarray
     is_forfeit: np.ndarray
 
 
-def _play_out(
+def _play_batch(
     game: Game,
     players: tuple[Player, Player],
-    openings: State,
+    openings: Openings,
     rng_key: jax.Array,
     *,
+    size: int,
     layout: BatchLayout,
     poll: Poll,
-) -> tuple[_Half, _Half]:
-    """Plays every opening twice, each player moving first once.
+) -> MatchResult:
+    """Plays every opening twice, each player moving first once, and returns the games
+    of the first `size` openings; the others are padding.
 
     The players alternate: at every move, `player` moves in one half of the games and
     `opponent` in the other. Only a single move of each player is compiled: a tournament
     of P players compiles P programs, not one per pairing.
-
-    Returns:
-        The halves in which `player` and in which `opponent` moved first.
     """
-    openings = layout.by_position(openings)
-    carries = (
-        init_carry(players[0], openings, layout.mesh),
-        init_carry(players[1], openings, layout.mesh),
-    )
+    start, mesh, num_moves = layout.by_position(openings.states), layout.mesh, 0
+    carries = (init_carry(players[0], start, mesh), init_carry(players[1], start, mesh))
+    # The halves in which `player` and in which `opponent` moves first.
+    is_over = np.asarray(start.terminated)
+    nothing = np.full((len(is_over), game.max_moves), -1, np.int32)
     halves = [
-        _Half(openings, each, (), np.asarray(openings.terminated))
-        for each in (carries, carries[::-1])
+        _Half(start, each, nothing.copy(), is_over) for each in (carries, carries[::-1])
     ]
     for number in range(game.max_moves):
         if all(np.asarray(half.states.terminated).all() for half in halves):
             break
         poll(alone=True)
         move_keys = jax.random.split(jax.random.fold_in(rng_key, number))
-        halves = [
-            _move(game, players[mover], half, openings, move_keys[mover], layout=layout)
-            for half, mover in zip(halves, (number % 2, 1 - number % 2), strict=True)
+        for index, mover in enumerate((number % 2, 1 - number % 2)):
+            half, keys = halves[index], layout.keys(move_keys[mover])
+            # Terminated games do not change; their players get the opening as a
+            # placeholder.
+            positions = _positions(mesh, half.states, start)
+            choice, carry = choose_with_carry(
+                players[mover], keys, positions, half.carries[0], mesh
+            )
+            states, action, is_illegal = _step(game, mesh, half.states, choice.action)
+            half.actions[:, number] = action
+            is_forfeit = half.is_forfeit | np.asarray(is_illegal)
+            carries = (half.carries[1], carry)
+            halves[index] = _Half(states, carries, half.actions, is_forfeit)
+        num_moves = number + 1
+    # All processes gather arrays of the same shapes, however long their games were.
+    played = layout.to_host(
+        [
+            (
+                half.actions,
+                np.full(len(is_over), num_moves, np.int32),
+                np.asarray(_rewards(game, half.states)),
+                half.is_forfeit,
+            )
+            for half in halves
         ]
-    return halves[0], halves[1]
-
-
-def _move(
-    game: Game,
-    player: Player,
-    half: _Half,
-    openings: State,
-    rng_key: jax.Array,
-    *,
-    layout: BatchLayout,
-) -> _Half:
-    """Makes a move of one player in each game of a half."""
-    mesh, keys = layout.mesh, layout.keys(rng_key)
-    # Terminated games do not change; their players get the opening as a placeholder.
-    positions = _positions(mesh, half.states, openings)
-    choice, carry = choose_with_carry(player, keys, positions, half.carries[0], mesh)
-    states, action, is_illegal = _step(game, mesh, half.states, choice.action)
-    return _Half(
-        states=states,
-        carries=(half.carries[1], carry),
-        actions=(*half.actions, action),
-        is_forfeit=half.is_forfeit | np.asarray(is_illegal),
+    )
+    num_moves = max(lengths.max() for _, lengths, _, _ in played)
+    # After an odd number of opening moves, player 1 is to move.
+    if openings.states.current_player[0] != 0:
+        played = played[::-1]
+    moves, results, faults = [], [], []
+    for number, (actions, _, rewards, is_forfeit) in enumerate(played):
+        row = np.concatenate([openings.moves, actions[:, :num_moves]], axis=1)
+        moves.append(row[:size])
+        results.append(rewards[:size, number].astype(np.int8))
+        faults.append(np.where(is_forfeit[:size], "illegal move", ""))
+    return MatchResult(
+        moves=np.stack(moves, axis=1).reshape(2 * size, -1),
+        results=np.stack(results, axis=1).reshape(-1),
+        faults=tuple(np.stack(faults, axis=1).reshape(-1).tolist()),
+        opening_moves=openings.moves.shape[1],
     )
 
 
@@ -244,55 +456,173 @@ def _rewards(game: Game, states: State) -> jax.Array:
     return jax.vmap(game.rewards)(states)
 
 
-class _FinishedHalf(NamedTuple):
-    """The finished games of a half, NumPy arrays.
+class PlayedGame(NamedTuple):
+    """A finished game.
 
-    actions: `[B, max_moves]` int32, -1 after the last move.
-    num_moves: `[B]` int32; number of moves of the longest game.
-    rewards: `[B, 2]` float32, of both players.
-    is_forfeit: `[B]` bool.
+    moves: the actions from the initial position.
+    result: 1 if player 0 won, 0 for a draw, -1 if player 1 won.
+    fault: as in `GameRecord`.
+    values: as in `GameRecord`.
     """
 
-    actions: np.ndarray
-    num_moves: np.ndarray
-    rewards: np.ndarray
-    is_forfeit: np.ndarray
+    moves: list[int]
+    result: int
+    fault: str
+    values: Sequence[float | None] = ()
 
 
-def _finish(game: Game, half: _Half) -> _FinishedHalf:
-    """Returns the games of a half; the shapes do not depend on their length, so that
-    processes can gather them."""
-    rewards = np.asarray(_rewards(game, half.states))
-    actions = np.full((len(rewards), game.max_moves), -1, np.int32)
-    for number, action in enumerate(half.actions):
-        actions[:, number] = action
-    num_moves = np.full(len(rewards), len(half.actions), np.int32)
-    return _FinishedHalf(actions, num_moves, rewards, half.is_forfeit)
-
-
-def _as_match(
-    openings: Openings, played: list[_FinishedHalf], size: int
+def _play_on_host(
+    game: Game,
+    players: tuple[AnyPlayer, AnyPlayer],
+    openings: Openings,
+    rng_key: jax.Array,
+    *,
+    games_at_once: int,
+    on_games: Callable[[int], object],
+    poll: Poll,
 ) -> MatchResult:
-    """Returns the games of the first `size` openings as a match.
+    """Plays every opening twice, see `play_openings`; `games_at_once` is the maximum
+    number of concurrent games, and `on_games` is called with 1 after each."""
+    num_games = 2 * len(openings)
+    seeds = np.asarray(jax.random.bits(rng_key, (num_games, 2), jnp.uint32)).tolist()
+
+    def play(number: int) -> PlayedGame:
+        sides = (players[number % 2], players[1 - number % 2])
+        opening = openings.moves[number // 2].tolist()
+        return play_game(game, sides, opening, seeds[number])
+
+    played: list[PlayedGame] = []
+    forfeited = [0, 0]  # consecutive games
+    at_once = min(games_at_once, num_games, possible_at_once(players))
+    try:
+        with _in_order(play, num_games, at_once) as games:
+            for number in range(num_games):
+                poll(alone=True)
+                lost = [side for side in range(2) if forfeited[side] >= PATIENCE]
+                if lost:
+                    result = 1 if lost[0] != number % 2 else -1
+                    fault = f"not played: {PATIENCE} games in a row were forfeited"
+                    opening = openings.moves[number // 2].tolist()
+                    ended = PlayedGame(opening, result, fault)
+                else:
+                    ended = next(games)
+                is_lost = is_forfeit(ended.fault)
+                loser = number % 2 if ended.result < 0 else 1 - number % 2
+                for side in range(2):
+                    is_again = is_lost and side == loser
+                    forfeited[side] = forfeited[side] + 1 if is_again else 0
+                played.append(ended)
+                on_games(1)
+    except KeyboardInterrupt as error:
+        pairs = played[: len(played) // 2 * 2]
+        if not pairs:
+            raise
+        match = _match_of(pairs, openings.moves.shape[1])
+        raise MatchInterrupted(match) from error
+    return _match_of(played, openings.moves.shape[1])
+
+
+def possible_at_once(players: Sequence[AnyPlayer]) -> int:
+    """Returns how many games can run at once."""
+    num_threads = 1
+    for player in players:
+        if isinstance(player, EnginePlayer):
+            num_threads = max(num_threads, player.num_threads)
+        elif isinstance(player, ExternalPlayer):
+            return 1
+    if hasattr(os, "sched_getaffinity"):
+        num_cores = len(os.sched_getaffinity(0))
+    else:
+        num_cores = os.cpu_count() or 1
+    return max(1, num_cores // num_threads)
+
+
+@contextlib.contextmanager
+def _in_order(
+    play: Callable[[int], PlayedGame], num_games: int, at_once: int
+) -> Iterator[Iterator[PlayedGame]]:
+    """A context with an iterator of games 0, 1, ..., of which `at_once` run at once; at
+    its end, the running ones are stopped."""
+    if at_once == 1:  # in this thread, which an interrupt stops
+        yield map(play, range(num_games))
+        return
+    stopped = threading.Event()
+    workers = concurrent.futures.ThreadPoolExecutor(
+        at_once, initializer=STOPPED.set, initargs=(stopped,)
+    )
+
+    def games() -> Iterator[PlayedGame]:
+        running = deque(workers.submit(play, number) for number in range(at_once))
+        for number in range(at_once, num_games + at_once):
+            ended = running.popleft().result()
+            if number < num_games:
+                running.append(workers.submit(play, number))
+            yield ended
+
+    try:
+        yield games()
+    finally:
+        stopped.set()
+        workers.shutdown(cancel_futures=True)
+
+
+def play_game(
+    game: Game,
+    players: tuple[AnyPlayer, AnyPlayer],
+    opening: list[int],
+    seeds: list[int],
+) -> PlayedGame:
+    """Plays one game; a player that fails or makes an illegal move loses it.
 
     Args:
-        openings: the openings.
-        played: the halves in which `player` and in which `opponent` moved first.
-        size: number of openings without padding.
+        game: the game.
+        players: players 0 and 1.
+        opening: legal moves before the players take over; they do not end the game.
+        seeds: seeds of the two players.
     """
-    # After an odd number of opening moves, player 1 is to move.
-    zero_moves = bool(openings.states.current_player[0] == 0)
-    as_zero, as_one = played if zero_moves else played[::-1]
-    num_moves = max(half.num_moves.max() for half in played)
-    moves, results, faults = [], [], []
-    for number, half in enumerate((as_zero, as_one)):
-        actions = half.actions[:, :num_moves]
-        moves.append(np.concatenate([openings.moves, actions], axis=1)[:size])
-        results.append(half.rewards[:size, number].astype(np.int8))
-        faults.append(np.where(half.is_forfeit[:size], "illegal move", ""))
-    return MatchResult(
-        moves=np.stack(moves, axis=1).reshape(2 * size, -1),
-        results=np.stack(results, axis=1).reshape(-1),
-        faults=tuple(np.stack(faults, axis=1).reshape(-1).tolist()),
-        opening_moves=openings.moves.shape[1],
-    )
+    with contextlib.ExitStack() as stack:
+        sessions: list[PlayerSession] = []
+        for player, seed in zip(players, seeds, strict=True):
+            try:
+                session = start_session(player, game, seed)
+            except ForfeitError as error:
+                return PlayedGame(opening, 1 if sessions else -1, _reason(error))
+            stack.callback(session.close)
+            sessions.append(session)
+        state, moves = host.first_state(game), list(opening)
+        values: list[float | None] = [None] * len(opening)
+        for action in opening:
+            state = host.next_state(game, state, action)
+        while not state.terminated:
+            mover = int(state.current_player)
+            try:
+                decision = choose_legal(sessions[mover], game, state, list(moves))
+            except ForfeitError as error:
+                fault = RESIGNED if isinstance(error, ResignError) else _reason(error)
+                return PlayedGame(moves, 1 if mover else -1, fault, values)
+            # A compiled player without evaluation, such as `random`, has the value 0.
+            is_external = isinstance(players[mover], ExternalPlayer)
+            if moves and is_external and decision.value is not None:
+                values[-1] = decision.value * (1 - 2 * mover)
+            moves.append(decision.action)
+            values.append(None)
+            state = host.next_state(game, state, decision.action)
+        return PlayedGame(moves, int(host.rewards(game, state)[0]), "", values)
+
+
+def _reason(error: ForfeitError) -> str:
+    return str(error) or "gave up"
+
+
+def _match_of(played: Sequence[PlayedGame], opening_moves: int) -> MatchResult:
+    """Returns the games as a match; `player` is player 1 in every second game."""
+    moves = np.full((len(played), max(len(g.moves) for g in played)), -1, np.int32)
+    values = np.full(moves.shape, np.nan, np.float32)
+    for row, value_row, ended in zip(moves, values, played, strict=True):
+        row[: len(ended.moves)] = ended.moves
+        # NaN for None
+        value_row[: len(ended.values)] = np.array(ended.values, np.float32)
+    signs = np.where(np.arange(len(played)) % 2, -1, 1)
+    results = (signs * [ended.result for ended in played]).astype(np.int8)
+    faults = tuple(ended.fault for ended in played)
+    return MatchResult(moves, results, faults, opening_moves, values)

@@ -6,10 +6,10 @@ import jax
 import numpy as np
 
 from azjax.arena.exhaustive import as_bytes
-from azjax.checks import check_int
 from azjax.games import Game, State
 from azjax.games.host import first_states
 from azjax.games.random_moves import play_random_move
+from azjax.settings import check_int
 
 MOST_MOVES, SHARE_OF_GAME = 4, 9
 _BATCH_SIZE = 1024

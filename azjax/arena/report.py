@@ -1,16 +1,26 @@
-"""Evaluation of a trained player: solved positions, random and untrained opponents."""
+"""Evaluation of a trained player: solved positions; matches with random, untrained and
+perfect opponents."""
 
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 import jax
+import jax.numpy as jnp
+import numpy as np
 
-from azjax.arena.matches import GAMES_AT_ONCE, check_num_games, play_openings
+from azjax.arena.matches import (
+    GAMES_AT_ONCE,
+    MatchResult,
+    WinDrawLoss,
+    check_num_games,
+    play_game,
+    play_openings,
+)
 from azjax.arena.openings import suite
-from azjax.arena.perfect_match import PerfectMatch, play_perfect_match
-from azjax.arena.results import MatchResult
 from azjax.arena.solved import GRADED_AT_ONCE, Grade, SolvedPositions, grade
+from azjax.arena.statistics import wilson_interval
+from azjax.games import Game, State, host
 from azjax.networks import Parts
 from azjax.players import (
     NetworkPlayer,
@@ -19,6 +29,7 @@ from azjax.players import (
     TrainedPlayer,
     first_network,
 )
+from azjax.players.core import AnyPlayer, ExternalPlayer, PlayerSession
 from azjax.players.simple import perfect_player
 
 OPENING_MOVES = 2
@@ -26,6 +37,113 @@ OPPONENTS = {"random": "random moves", "first": "an untrained network"}
 # On a CPU larger batches take as long for a position, and report progress later. Pairs
 # of games and positions share a program.
 CPU_BATCH = 32
+
+
+class PerfectMatch(NamedTuple):
+    """N games of a player from the initial position against a perfect player.
+
+    side: 0 or 1, the player's side: the one that wins under perfect play; 0 if perfect
+        play draws.
+    value: its result under perfect play: 1 win, 0 draw.
+    results: `[N]` int; its results: 1 win, 0 draw, -1 loss.
+    lost_at: `[N]` int; number of the move that gave the result of perfect play away,
+        where the moves of both sides are counted from 1; 0 if none did.
+    """
+
+    side: int
+    value: int
+    results: np.ndarray
+    lost_at: np.ndarray
+
+    @property
+    def total(self) -> WinDrawLoss:
+        """The numbers of games won, drawn and lost."""
+        wins, draws, losses = ((self.results == value).sum() for value in (1, 0, -1))
+        return WinDrawLoss(int(wins), int(draws), int(losses))
+
+    @property
+    def kept(self) -> int:
+        """The number of games with the result of perfect play."""
+        return int((self.lost_at == 0).sum())
+
+    @property
+    def interval(self) -> tuple[float, float]:
+        """The 95% confidence interval of the fraction of games that were kept."""
+        return wilson_interval(self.kept / len(self.lost_at), len(self.lost_at))
+
+    @property
+    def losing_moves(self) -> dict[int, int]:
+        """The numbers of games by the number of the move that gave the result away."""
+        moves, games = np.unique(self.lost_at[self.lost_at > 0], return_counts=True)
+        return dict(zip(moves.tolist(), games.tolist(), strict=True))
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the results as JSON values."""
+        return {
+            "side": self.side,
+            "value": self.value,
+            **self.total._asdict(),
+            "kept": self.kept,
+            "interval": list(self.interval),
+            "losing_moves": {str(k): games for k, games in self.losing_moves.items()},
+        }
+
+
+def play_perfect_match(
+    game: Game,
+    player: AnyPlayer,
+    opponent: ExternalPlayer,
+    num_games: int,
+    rng_key: jax.Array,
+    *,
+    on_games: Callable[[int], object] = lambda games: None,
+) -> PerfectMatch:
+    """Plays games from the initial position, as the side that perfect play favors.
+
+    Args:
+        game: the game.
+        player: the player.
+        opponent: a perfect player, whose values are exact results.
+        num_games: at least 1; they differ if one of the players chooses at random.
+        rng_key: for the seeds of the players; consumed.
+        on_games: called with 1 after each game.
+    """
+    solver = opponent.start_session(game, seed=0)
+    first_value = _exact_value(solver, host.first_state(game), [])
+    side, value = (0 if first_value >= 0 else 1), abs(first_value)
+    seeds = np.asarray(jax.random.bits(rng_key, (num_games, 2), jnp.uint32)).tolist()
+    results, lost_at = [], []
+    for pair in seeds:
+        sides = (opponent, player) if side else (player, opponent)
+        ended = play_game(game, sides, [], pair)
+        results.append(-ended.result if side else ended.result)
+        lost_at.append(0)
+        if results[-1] < value:
+            lost_at[-1] = _losing_move(game, solver, ended.moves, side, value)
+        on_games(1)
+    return PerfectMatch(side, value, np.array(results), np.array(lost_at))
+
+
+def _losing_move(
+    game: Game, solver: PlayerSession, moves: Sequence[int], side: int, value: int
+) -> int:
+    """Returns the number of the first move after which perfect play gives `side` less
+    than `value`; its last move if no later position of its own is left."""
+    state, last = host.first_state(game), 0
+    for number, action in enumerate(moves, start=1):
+        if int(state.current_player) == side:
+            if _exact_value(solver, state, moves[: number - 1]) < value:
+                break
+            last = number
+        state = host.next_state(game, state, action)
+    return last
+
+
+def _exact_value(solver: PlayerSession, state: State, moves: Sequence[int]) -> int:
+    value = solver.choose(state, moves).value
+    if value is None:
+        raise ValueError("a perfect player must give exact values")
+    return round(value)
 
 
 class Report(NamedTuple):
@@ -51,7 +169,22 @@ class Report(NamedTuple):
         grades = {"network": self.network, "search": self.search}
         perfect = {player: match.to_json() for player, match in self.perfect.items()}
         return {
-            **{name: _grade_json(grade) for name, grade in grades.items() if grade},
+            **{
+                name: {
+                    "mean": grade.mean,
+                    "interval": list(grade.mean_interval),
+                    "groups": {
+                        group: {
+                            "mistake_rate": mistakes.rate,
+                            "interval": list(mistakes.interval),
+                            "positions": mistakes.positions,
+                        }
+                        for group, mistakes in grade.groups.items()
+                    },
+                }
+                for name, grade in grades.items()
+                if grade
+            },
             "simulations": self.simulations,
             "matches": [
                 {
@@ -152,18 +285,3 @@ def evaluate(
     return Report(
         simulations, grades.get("network"), grades.get("search"), matches, perfect
     )
-
-
-def _grade_json(graded: Grade) -> dict[str, Any]:
-    return {
-        "mean": graded.mean,
-        "interval": list(graded.mean_interval),
-        "groups": {
-            name: {
-                "mistake_rate": group.rate,
-                "interval": list(group.interval),
-                "positions": group.positions,
-            }
-            for name, group in graded.groups.items()
-        },
-    }

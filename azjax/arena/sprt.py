@@ -3,26 +3,31 @@
 import dataclasses
 import math
 from collections.abc import Callable, Sequence
-from typing import Literal, NamedTuple
+from typing import Annotated, Literal, NamedTuple
 
 import jax
 import numpy as np
 
-from azjax.arena.matches import GAMES_AT_ONCE, check_num_games, play_openings
+from azjax.arena.matches import (
+    GAMES_AT_ONCE,
+    MatchInterrupted,
+    MatchResult,
+    check_num_games,
+    concatenate,
+    play_openings,
+)
 from azjax.arena.openings import suite
-from azjax.arena.pairs import pair_counts, tilt
-from azjax.arena.ratings import expected_score
-from azjax.arena.results import MatchInterrupted, MatchResult, concatenate
-from azjax.checks import check_number
+from azjax.arena.statistics import expected_score, pair_counts, tilt
 from azjax.games import Game
 from azjax.players.core import AnyPlayer
+from azjax.settings import Settings, Within
 
 GAMES_A_LOOK = 64  # games between two tests
 Verdict = Literal["stronger", "not stronger", "undecided"]
 
 
 @dataclasses.dataclass(frozen=True)
-class Sprt:
+class Sprt(Settings):
     """A test of two hypotheses about the Elo advantage of a player.
 
     elo0: advantage under H0.
@@ -33,8 +38,8 @@ class Sprt:
 
     elo0: float
     elo1: float
-    alpha: float = 0.05
-    beta: float = 0.05
+    alpha: Annotated[float, Within(gt=0, lt=0.5)] = 0.05
+    beta: Annotated[float, Within(gt=0, lt=0.5)] = 0.05
 
     def __post_init__(self) -> None:
         """Checks the values."""
@@ -43,8 +48,7 @@ class Sprt:
                 f"elo0 of a sequential test must be less than elo1: "
                 f"{self.elo0:g}, {self.elo1:g}"
             )
-        for name in ("alpha", "beta"):
-            check_number(name, getattr(self, name), above=0, below=0.5)
+        super().__post_init__()
 
     @property
     def bounds(self) -> tuple[float, float]:

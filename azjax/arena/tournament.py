@@ -8,10 +8,16 @@ from typing import Any, NamedTuple
 import jax
 import numpy as np
 
-from azjax.arena.matches import GAMES_AT_ONCE, check_num_games, play_openings
+from azjax.arena.matches import (
+    GAMES_AT_ONCE,
+    MatchInterrupted,
+    MatchResult,
+    WinDrawLoss,
+    check_num_games,
+    play_openings,
+)
 from azjax.arena.openings import suite
-from azjax.arena.ratings import Ratings, rate
-from azjax.arena.results import MatchInterrupted, MatchResult, WinDrawLoss
+from azjax.arena.statistics import Ratings, rate
 from azjax.games import Game
 from azjax.players.core import AnyPlayer, ExternalPlayer, ForfeitError, start_session
 

@@ -15,8 +15,7 @@ from rich.text import Text
 
 from azjax import games
 from azjax.arena.chart import CHART_FILE, draw_chart
-from azjax.arena.matches import GAMES_AT_ONCE
-from azjax.arena.results import MatchResult, WinDrawLoss
+from azjax.arena.matches import GAMES_AT_ONCE, MatchResult, WinDrawLoss
 from azjax.arena.sprt import Sprt, SprtResult, play_sprt
 from azjax.arena.tournament import (
     Standing,

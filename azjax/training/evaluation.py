@@ -5,8 +5,15 @@ from typing import Any
 
 import jax
 
-from azjax.arena import Poll, check_starts, grade, play_openings, shipped, suite
-from azjax.arena.poll import no_poll
+from azjax.arena import (
+    Poll,
+    check_starts,
+    grade,
+    no_poll,
+    play_openings,
+    shipped,
+    suite,
+)
 from azjax.games import Game
 from azjax.players import Player, load
 from azjax.players.batches import LOCAL, Division

@@ -1,8 +1,8 @@
 import numpy as np
 from matplotlib.image import imread
 
+from azjax.arena import WinDrawLoss
 from azjax.arena.chart import draw_chart
-from azjax.arena.results import WinDrawLoss
 from azjax.arena.tournament import Standing
 
 

@@ -7,10 +7,13 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from data.game_rows import stored_rows
+from data.test_importing import first_chunk
 from flax import struct
 
 from azjax import arena, games
 from azjax.arena import solved
+from azjax.data import unpack_states
 from azjax.games.connect_four import ConnectFour
 from azjax.games.tic_tac_toe import TicTacToe
 from azjax.players import RandomPlayer
@@ -332,3 +335,70 @@ def test_a_solver_agrees_with_the_connect_four_values():
         expected = {action: np.sign(score) for action, score in scores.items()}
         values = {action: row[f"q{action}"] for action in range(7)}
         assert expected == {a: int(q) for a, q in values.items() if q}
+
+
+# Positions as games to learn from
+
+
+X_WINS = "1425,,,1,,,0,-1,-1,-1"  # 2 completes a row, 5 blocks one
+O_LOSES = "12597,,,-1,-1,,-1,,-1,"  # X threatens 2 and 3
+
+
+def write_positions(path, *lines):
+    path.write_text("\n".join([HEADER, *lines]))
+    return path
+
+
+@pytest.fixture(scope="module")
+def stored(tmp_path_factory):
+    path = tmp_path_factory.mktemp("positions")
+    first = write_positions(path / "first.csv", AFTER_CENTER, X_WINS)
+    second = write_positions(path / "second.csv", O_LOSES)
+    found = arena.import_positions([first, second], path / "stored", GAME)
+    return found, path
+
+
+def test_every_position_is_stored_as_a_game(stored):
+    found, path = stored
+    assert (found.games, found.positions) == (3, 3)
+    rows = stored_rows(path / "stored").rows
+    np.testing.assert_array_equal(rows.game, [0, 1, 2])
+    states = unpack_states(GAME, rows.state)
+    solved = arena.read(GAME, path / "first.csv").states
+    first = jax.tree.map(lambda leaf: leaf[:2], states)
+    jax.tree.map(np.testing.assert_array_equal, first, solved)
+
+
+def test_the_targets_are_the_best_moves_and_the_solved_results(stored):
+    rows = stored_rows(stored[1] / "stored").rows
+    np.testing.assert_array_equal(rows.policy_counts, [4, 1, 4])
+    np.testing.assert_array_equal(rows.policy_actions, [0, 2, 6, 8, 2, 2, 3, 5, 7])
+    expected = np.repeat([0.25, 1, 0.25], [4, 1, 4])
+    np.testing.assert_array_equal(rows.policy_probabilities, expected)
+    np.testing.assert_array_equal(rows.value, [0, 1, -1])
+    np.testing.assert_array_equal(rows.reward, [0, 1, -1])
+    np.testing.assert_array_equal(rows.draw_probability, [1, 0, 0])
+    expected = np.repeat([0, 1, -1], [4, 1, 4])
+    np.testing.assert_array_equal(rows.policy_values, expected)
+
+
+def test_a_run_learns_the_solved_results(stored):
+    chunk, _ = first_chunk(stored[1] / "stored")
+    assert np.asarray(chunk.terminated).all()
+    assert set(np.unique(chunk.reward)) == {-1, 0, 1}
+
+
+@pytest.mark.parametrize(
+    ("line", "message"),
+    [
+        ("5,0,-1,0,-1,0,-1,0,-1,0", "bad.csv, line 2: q4 has a value, but the action"),
+        ("1425,,,0,,,0,-1,-1,-1", "bad.csv, position 1: action 3 ends the game"),
+    ],
+)
+def test_nothing_is_written_after_an_error(line, message, stored, tmp_path):
+    bad = write_positions(tmp_path / "bad.csv", line)
+    with pytest.raises(ValueError, match=message):
+        arena.import_positions(
+            [stored[1] / "first.csv", bad], tmp_path / "stored", GAME
+        )
+    assert list(tmp_path.iterdir()) == [bad]
