@@ -61,7 +61,7 @@ def main(options: Options) -> None:
     """Measures and prints."""
     enable_compilation_cache()
     shipped = sorted(
-        path.parent.name for path in shipped_players().glob("*/config.json")
+        path.parent.name for path in shipped_players().glob("*/player.safetensors")
     )
     specs = options.games or [name.replace("-", ":", 1) for name in shipped]
     rows = [row for spec in specs for row in measure(games.make(spec), options)]

@@ -27,6 +27,7 @@ from azjax.remote import (
     write_new,
 )
 from azjax.settings import FORMAT, check_format
+from azjax.training.config import RunConfig
 from azjax.training.distributed import (
     check_same,
     check_shared,
@@ -35,7 +36,6 @@ from azjax.training.distributed import (
 )
 from azjax.training.metrics import MAX_METRICS_BYTES, METRICS_FILE, read_metrics
 from azjax.training.optimizer_identity import DEFAULT, comparable
-from azjax.training.run_config import RunConfig
 from azjax.training.sinks import MAX_STATE_BYTES, STATE_FILES
 
 try:
@@ -505,7 +505,8 @@ class WorkingDirectory:
         self._published: dict[str, tuple[int, int]] = {}
 
     def fetch(self, name: str, most: int) -> None:
-        """Copies a file of at most `most` bytes to the local directory, if it exists."""
+        """Copies a file of at most `most` bytes to the local directory, if it is
+        there."""
         with contextlib.suppress(FileNotFoundError):
             with open_regular(self.directory / name, most) as file:
                 (self.path / name).parent.mkdir(exist_ok=True)

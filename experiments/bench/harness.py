@@ -1,5 +1,6 @@
 """Shared by the benchmarks: timing in turns, tables and JSON."""
 
+import itertools
 import json
 import time
 from collections.abc import Callable, Hashable, Mapping, Sequence
@@ -50,7 +51,7 @@ def make_table(
         *(rich.table.Column(name, justify="right") for name in others),
         title=title or None,
     )
-    for row, following in zip(rows, [*rows[1:], {}], strict=True):
+    for row, following in itertools.zip_longest(rows, rows[1:], fillvalue={}):
         table.add_row(
             *(cell.format(**row) for cell in columns.values()),
             end_section=bool(section) and row.get(section) != following.get(section),

@@ -101,7 +101,7 @@ PARTS = ("device", "search", "throughput", "games", "learning")
 def test_all_parts_of_the_accelerator_benchmark_succeed(run, tmp_path):
     for part in PARTS:
         options = ("--seconds", "60", "--quick", "--out", ".")
-        run("bench/accelerator_parts.py", part, *options)
+        run("bench/accelerator.py", "--parts", part, *options)
     parts = {
         part: json.loads((tmp_path / f"{part}.json").read_text()) for part in PARTS
     }
@@ -130,15 +130,15 @@ def test_a_part_that_fails_or_hangs_does_not_stop_the_others(
 ):
     script = load("bench/accelerator.py")
     names = script.main.__globals__
-    program = tmp_path / "accelerator_parts.py"
+    program = tmp_path / "accelerator.py"
     program.write_text(
         "import json, pathlib, sys, time\n"
-        "name, _, out = sys.argv[1:4]\n"
+        "_, name, _, out = sys.argv[1:5]\n"
         "pathlib.Path(out, f'{name}.json').write_text(json.dumps({'found': name}))\n"
         "time.sleep(600 * (name == 'search'))\n"
         "sys.exit('out of memory' if name == 'games' else 0)\n"
     )
-    monkeypatch.setitem(names, "__file__", str(tmp_path / "accelerator.py"))
+    monkeypatch.setitem(names, "__file__", str(program))
     shares = {"games": 0.6, "search": 0.04, "device": 0.36}
     monkeypatch.setitem(names, "SHARES", shares)
     settings = script.Settings(out=tmp_path / "out", minutes=0.4, parts=tuple(shares))
