@@ -196,7 +196,9 @@ class Position(NamedTuple):
 
 
 class History:
-    """The positions of one game.
+    """The positions of one game, in which a color may move twice in a row.
+
+    The methods raise a `CommandError` for the client, and then change nothing.
 
     game: its rules, which others with the same states may replace.
     """
@@ -216,22 +218,14 @@ class History:
         self._positions.append(self._next(position, action))
 
     def undo(self) -> None:
-        """Removes the last position.
-
-        Raises:
-            CommandError: there is no move.
-        """
+        """Removes the last position."""
         if len(self._positions) == 1:
             raise CommandError("cannot undo")
         self._positions.pop()
 
     def turn(self, player: int, position: Position | None = None) -> Position:
         """Returns the current or another position with this player to move, after a
-        pass if necessary.
-
-        Raises:
-            CommandError: the game is over by more than passes, or the pass is illegal.
-        """
+        pass if necessary."""
         position = self._resumed(position or self.position)
         if position.state.terminated:
             raise CommandError("the game is over")
@@ -240,20 +234,12 @@ class History:
         return self._resumed(self._moved(position, PASS))
 
     def play(self, player: int, vertex: str) -> None:
-        """Plays a move.
-
-        Raises:
-            CommandError: the move is illegal.
-        """
+        """Plays a move."""
         self._positions.append(self._after(self.position, player, vertex))
 
     def set_stones(self, vertices: Sequence[str]) -> None:
         """Places handicap stones of player 0 in the first position, which is not
-        undone.
-
-        Raises:
-            CommandError: the board is not empty, or a point is illegal.
-        """
+        undone."""
         if self.position.moves:
             raise CommandError("board not empty")
         position = self.position
@@ -263,11 +249,7 @@ class History:
 
     def score(self) -> float:
         """Returns the margin of player 0: in points, with all stones alive, if the game
-        has points; else 1, 0 or -1.
-
-        Raises:
-            CommandError: the game has no points and is not over.
-        """
+        has points; else 1, 0 or -1."""
         game, state = self.game, self.position.state
         points = host.score(game, state)
         if points is not None:
@@ -277,11 +259,7 @@ class History:
         return rewards(game, state)[0]
 
     def actions(self, position: Position, vertices: Sequence[str]) -> set[int]:
-        """Returns the actions of vertices, legal or not.
-
-        Raises:
-            CommandError: there is no such vertex.
-        """
+        """Returns the actions of vertices, legal or not."""
         names = {
             self.game.action_to_text(position.state, action).lower(): action
             for action in range(self.game.num_actions)
@@ -348,11 +326,7 @@ class History:
 
 
 def with_size(game: Game, size: int) -> Game:
-    """Returns a game on a square board of another size.
-
-    Raises:
-        ValueError: the game has no such size.
-    """
+    """Returns a game on a square board of another size."""
     if game.observation_shape[:2] == (size, size):
         return game
     if "size" not in game.options:
@@ -666,11 +640,7 @@ class Engine:
         self._history = history
 
     def _change_game(self, game: Game) -> None:
-        """Loads the player for a game with another size or komi.
-
-        Raises:
-            ValueError: the player does not support the size.
-        """
+        """Loads the player for a game with another size or komi."""
         if game == self._game:
             return
         try:
@@ -694,7 +664,6 @@ class Engine:
 
         Raises:
             ResignError: the player resigns.
-            CommandError: the player failed, or its moves cannot be restricted.
         """
         player, game, state = self._player, self._history.game, position.state
         if not isinstance(player, ExternalPlayer):

@@ -61,20 +61,6 @@ PLANS = (SlicePlan(400, 25), SlicePlan(1600, 50), SlicePlan(6400, 100))
 MAX_STRENGTH = PLANS[-1].capacity
 
 
-class Batch(NamedTuple):
-    """Positions to search together, as NumPy arrays.
-
-    states: leaves `[B, ...]`, unfinished positions.
-    total: `[B]` int32; simulations of each search; 0 for a player without search.
-    made: `[B]` int32; simulations that earlier slices made; where 0, the search starts
-        from an empty tree.
-    """
-
-    states: State
-    total: np.ndarray
-    made: np.ndarray
-
-
 class IncrementalSearch:
     """A player's search in slices, compiled for several batch sizes.
 
@@ -108,18 +94,17 @@ class IncrementalSearch:
         """The compiled batch sizes, ascending."""
         return sorted(self._programs)
 
-    def fits(self, player: Player) -> bool:
-        """Returns whether `replace_player` accepts a player."""
+    def replace_player(self, player: Player) -> bool:
+        """Replaces the player by another without compiling; returns whether its arrays
+        have the same shapes, else does nothing."""
         other = player if self.plan is None else sliced_player(player, self.plan)
         leaves, treedef = jax.tree.flatten(other)
         # For JAX, players of two kinds without leaves have the same structure.
         is_same_kind = type(other) is self._type and treedef == self._treedef
-        return is_same_kind and _shapes(leaves) == _shapes(self._leaves)
-
-    def replace_player(self, player: Player) -> None:
-        """Replaces the player by another that `fits`, without compiling."""
-        other = player if self.plan is None else sliced_player(player, self.plan)
-        self._leaves = jax.tree.leaves(other)
+        fits = is_same_kind and _shapes(leaves) == _shapes(self._leaves)
+        if fits:
+            self._leaves = leaves
+        return fits
 
     def bytes(self, size: int) -> int:
         """Returns the estimated peak memory of the trees of a batch."""
@@ -186,25 +171,34 @@ class IncrementalSearch:
         return self._moves[size_before, len(rows)](trees, rows)
 
     def search(
-        self, seed: int, batch: Batch, trees: Any
+        self,
+        seed: int,
+        states: State,
+        total: np.ndarray,
+        made: np.ndarray,
+        trees: Any,
     ) -> tuple[list[MoveDecision], Any]:
-        """Searches one slice.
+        """Searches one slice of B positions; a batch of this size must be compiled.
 
         Args:
             seed: another one for each slice.
-            batch: the positions; their number must be a compiled batch size.
+            states: leaves `[B, ...]`, unfinished positions.
+            total: `[B]` int32; simulations of each search; 0 for a player without one.
+            made: `[B]` int32; simulations that earlier slices made; where 0, the search
+                starts from an empty tree.
             trees: trees of the batch; donated.
 
         Returns:
             The best moves so far, one for each position, and the trees.
         """
-        program, states = self._programs[len(batch.made)], batch.states
-        arrays = (self._leaves, np.uint32(seed), states, trees, batch.total, batch.made)
-        found, trees = program(*arrays)
+        program = self._programs[len(made)]
+        found, trees = program(
+            self._leaves, np.uint32(seed), states, trees, total, made
+        )
         found = jax.device_get(found)
         decisions = [
             to_move_decision(*jax.tree.map(lambda leaf, row=row: leaf[row], found))
-            for row in range(len(batch.made))
+            for row in range(len(made))
         ]
         return decisions, trees
 

@@ -32,7 +32,7 @@ from azjax.games.chess.notation import FIFTY_MOVES, FILES, FIRST_POSITION, PIECE
 from azjax.games.chess.scores import centipawns
 from azjax.games.core import compiled_mask
 from azjax.games.host import first_state, next_state
-from azjax.play.incremental_search import Batch, IncrementalSearch, SlicePlan
+from azjax.play.incremental_search import IncrementalSearch, SlicePlan
 from azjax.play.root_moves import RestrictedGame, restricted
 from azjax.play.text_output import rank_moves
 from azjax.players import AlphaZeroPlayer, MCTSPlayer, MoveDecision, Player
@@ -317,11 +317,9 @@ class Searcher:
         trees, made, begin = self._slices.empty_trees(1), 0, time.monotonic()
         while True:
             slice_begin = time.monotonic()
-            batch = Batch(
-                states, np.array([total], np.int32), np.array([made], np.int32)
-            )
             seed = int(self._seeds.integers(2**32))
-            (decision,), trees = self._slices.search(seed, batch, trees)
+            numbers = np.array([[total], [made]], np.int32)
+            (decision,), trees = self._slices.search(seed, states, *numbers, trees)
             made = min(total, made + self._slices.per_slice)
             report(Progress(decision, max(1, made), clock.seconds))
             now, line = time.monotonic(), decision.analysis and decision.analysis.line

@@ -10,7 +10,6 @@ from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.play.incremental_search import (
     MAX_STRENGTH,
     STRENGTHS,
-    Batch,
     IncrementalSearch,
     SlicePlan,
     plan_for,
@@ -74,14 +73,14 @@ def batch(states, made, total=WHOLE):
     """Returns positions; `made` is the number of finished slices of their searches."""
     stacked = jax.tree.map(lambda *leaves: np.stack(leaves), *states)
     made = PLAN.per_slice * np.array(made, np.int32)
-    return Batch(stacked, np.full(len(made), total, np.int32), made)
+    return stacked, np.full(len(made), total, np.int32), made
 
 
 def search(slices, state, total=WHOLE):
     """Searches in slices; returns the decision after each."""
     trees, decisions = slices.empty_trees(1), []
     for number in range(-(-total // PLAN.per_slice)):
-        found, trees = slices.search(number, batch([state], [number], total), trees)
+        found, trees = slices.search(number, *batch([state], [number], total), trees)
         decisions += found
     return decisions
 
@@ -106,20 +105,20 @@ def test_positions_searched_together_do_not_influence_each_other(
     trees, decisions = slices.empty_trees(4), []
     for number in range(NUM_SLICES):
         everyone = batch([state for _, state in together], [number] * 4)
-        decisions, trees = slices.search(number, everyone, trees)
+        decisions, trees = slices.search(number, *everyone, trees)
     for (actions, state), decision in zip(together, decisions, strict=True):
         np.testing.assert_array_equal(decision.analysis.visits, found_alone[actions][1])
-        (alone,), _ = slices.search(0, batch([state], [0]), slices.empty_trees(1))
+        (alone,), _ = slices.search(0, *batch([state], [0]), slices.empty_trees(1))
         assert decision.draw == pytest.approx(alone.draw, abs=1e-5)
 
 
 def test_a_new_search_does_not_reuse_the_previous_tree(slices, positions):
     state, other = positions[(4,)], positions[(0, 6, 1, 5)]
     trees = slices.empty_trees(4)
-    _, trees = slices.search(0, batch([state] * 4, [0] * 4), trees)
+    _, trees = slices.search(0, *batch([state] * 4, [0] * 4), trees)
     # Same position, same row: the tree of the previous client is not used.
     states = [state, state, other, state]
-    decisions, _ = slices.search(1, batch(states, [0, 1, 0, 1]), trees)
+    decisions, _ = slices.search(1, *batch(states, [0, 1, 0, 1]), trees)
     visits = [decision.analysis.visits.sum() for decision in decisions]
     assert visits == [7, 14, 7, 14]
 
@@ -128,16 +127,16 @@ def test_trees_move_with_their_positions_when_a_batch_grows_and_shrinks(
     slices, positions, found_alone, compilations
 ):
     first, second, third = ((4,), (4, 3), (0, 6, 1, 5))
-    _, trees = slices.search(0, batch([positions[third]], [0]), slices.empty_trees(1))
+    _, trees = slices.search(0, *batch([positions[third]], [0]), slices.empty_trees(1))
     trees = slices.rearranged(trees, np.array([1, 1, 0, 1], np.int32))
     everyone = [positions[actions] for actions in (first, second, third, first)]
-    decisions, trees = slices.search(1, batch(everyone, [0, 0, 1, 0]), trees)
+    decisions, trees = slices.search(1, *batch(everyone, [0, 0, 1, 0]), trees)
     assert [decision.analysis.visits.sum() for decision in decisions] == [7, 7, 14, 7]
     # The others end; the third becomes the first of a smaller batch.
     trees = slices.rearranged(trees, np.array([2], np.int32))
     for number in range(2, 4):
         one = batch([positions[third]], [number])
-        (decision,), trees = slices.search(number, one, trees)
+        (decision,), trees = slices.search(number, *one, trees)
     np.testing.assert_array_equal(decision.analysis.visits, found_alone[third][1])
     assert compilations == []
 
@@ -159,13 +158,13 @@ def test_players_without_search_need_no_tree_and_do_not_replace_each_other():
         IncrementalSearch(players.load_compiled(name, connect_four), None, state)
         for name in ("random", "greedy")
     )
-    assert not random.fits(players.load_compiled("greedy", connect_four))
+    assert not random.replace_player(players.load_compiled("greedy", connect_four))
     decisions = []
     for slices in (random, greedy):
         slices.compile(1)
         assert slices.empty_trees(1) is None
         assert slices.bytes(1) == 0
-        (decision,), _ = slices.search(0, batch([state], [0]), None)
+        (decision,), _ = slices.search(0, *batch([state], [0]), None)
         decisions.append(decision)
     assert [np.count_nonzero(decision.policy) for decision in decisions] == [7, 1]
     assert [decision.analysis for decision in decisions] == [None, None]
@@ -199,11 +198,10 @@ def test_the_text_of_a_search_names_differences_from_the_arena(player):
 def test_a_player_of_the_same_shapes_replaces_another():
     state = first_state(GAME)
     slices = IncrementalSearch(tiny_player(0), PLAN, state)
-    assert slices.fits(tiny_player(1))
-    assert not slices.fits(tiny_player(1, width=16))
-    assert not slices.fits(players.load("mcts:400", GAME))
+    assert not slices.replace_player(tiny_player(1, width=16))
+    assert not slices.replace_player(players.load("mcts:400", GAME))
     slices.compile(1)
-    (before,), _ = slices.search(0, batch([state], [0]), slices.empty_trees(1))
-    slices.replace_player(tiny_player(1))
-    (after,), _ = slices.search(0, batch([state], [0]), slices.empty_trees(1))
+    (before,), _ = slices.search(0, *batch([state], [0]), slices.empty_trees(1))
+    assert slices.replace_player(tiny_player(1))
+    (after,), _ = slices.search(0, *batch([state], [0]), slices.empty_trees(1))
     assert before.value != after.value

@@ -7,7 +7,7 @@ import hashlib
 import ipaddress
 import json
 import secrets
-from collections.abc import AsyncIterator, Collection
+from collections.abc import AsyncIterator, Awaitable, Callable, Collection
 from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
@@ -160,20 +160,20 @@ def make_app(
     """
     site = _Site(registry)
     routes = [
-        Route("/", site.lobby),
+        Route("/", site.page("lobby.html")),
         Route("/lobby.json", site.lobby_json),
         Route("/play/{game}", _add_slash),
         Route("/runs/{run}", _add_slash),
         Route("/compare/{game}", _add_slash),
-        Route("/play/{game}/", site.game_page),
+        Route("/play/{game}/", site.page("index.html", site.game)),
         Route("/play/{game}/config.json", site.game_json),
         Route("/play/{game}/picture.svg", site.picture),
         Route("/play/{game}/{file:path}", site.file),
-        Route("/runs/{run}/", site.run_page),
+        Route("/runs/{run}/", site.page("run.html", site.run)),
         Route("/runs/{run}/run.json", site.run_json),
         Route("/runs/{run}/learning.png", site.plot),
         Route("/runs/{run}/{file:path}", site.file),
-        Route("/compare/{game}/", site.compare_page),
+        Route("/compare/{game}/", site.page("compare.html", site.compared)),
         Route("/compare/{game}/compare.json", site.compare_json),
         Route("/compare/{game}/compare.png", site.compare_plot),
         Route("/compare/{game}/{file:path}", site.file),
@@ -207,17 +207,17 @@ class _Site:
         self._pools.close()
         self._registry.close()
 
-    async def lobby(self, request: Request) -> Response:
-        del request
-        return self._file("lobby.html")
+    def page(
+        self, name: str, find: Callable[[Request], Awaitable[Any]] | None = None
+    ) -> Callable[[Request], Awaitable[Response]]:
+        """Returns the response of a file of the page, if `find` finds its subject."""
 
-    async def game_page(self, request: Request) -> Response:
-        await self._game(request)
-        return self._file("index.html")
+        async def respond(request: Request) -> Response:
+            if find is not None:
+                await find(request)
+            return self._file(name)
 
-    async def run_page(self, request: Request) -> Response:
-        await self._run(request)
-        return self._file("run.html")
+        return respond
 
     async def file(self, request: Request) -> Response:
         return self._file(request.path_params["file"])
@@ -233,11 +233,11 @@ class _Site:
         return _json(await self._pools.run(self._describe_lobby))
 
     async def picture(self, request: Request) -> Response:
-        picture = await self._draw(await self._game(request))
+        picture = await self._draw(await self.game(request))
         return Response(picture, media_type="image/svg+xml")
 
     async def game_json(self, request: Request) -> Response:
-        offer = await self._game(request)
+        offer = await self.game(request)
         return _json(
             {
                 "engine": "server",
@@ -249,21 +249,17 @@ class _Site:
         )
 
     async def run_json(self, request: Request) -> Response:
-        run = await self._run(request)
+        run = await self.run(request)
         return _json(await self._pools.run(self._describe_run, run))
 
     async def plot(self, request: Request) -> Response:
-        plot = await self._pools.run(read_plot, await self._run(request))
+        plot = await self._pools.run(read_plot, await self.run(request))
         if plot is None:
             raise HTTPException(404)
         return Response(plot, media_type="image/png")
 
-    async def compare_page(self, request: Request) -> Response:
-        await self._compared(request)
-        return self._file("compare.html")
-
     async def compare_json(self, request: Request) -> Response:
-        runs, chosen = await self._compared(request)
+        runs, chosen = await self.compared(request)
         compared = await self._pools.run_shared(
             ("comparison", chosen), self._registry.comparisons.describe, chosen
         )
@@ -273,7 +269,7 @@ class _Site:
         return _json({"title": title, "runs": listed, "most": MAX_RUNS, **compared})
 
     async def compare_plot(self, request: Request) -> Response:
-        _, chosen = await self._compared(request)
+        _, chosen = await self.compared(request)
         plot = await self._pools.run_shared(
             ("plot", chosen), self._registry.comparisons.draw, chosen
         )
@@ -308,7 +304,7 @@ class _Site:
             raise HTTPException(404)
         return Response(content, media_type=media_type(name))
 
-    async def _game(self, request: Request) -> GameOffer:
+    async def game(self, request: Request) -> GameOffer:
         """Returns the game of an address.
 
         Raises:
@@ -326,14 +322,14 @@ class _Site:
             raise HTTPException(308, headers={"location": location})
         return offers[key]
 
-    async def _run(self, request: Request) -> RunInfo:
+    async def run(self, request: Request) -> RunInfo:
         runs = await self._pools.run(self._catalog.runs)
         name = request.path_params["run"]
         if name not in runs:
             raise HTTPException(404)
         return runs[name]
 
-    async def _compared(
+    async def compared(
         self, request: Request
     ) -> tuple[tuple[RunInfo, ...], tuple[RunInfo, ...]]:
         """Returns all runs of the game of an address, and those to compare: of the

@@ -38,7 +38,7 @@ from azjax.play.server.reviewing import (
     describe_review,
     describe_text,
 )
-from azjax.play.server.search_workers import Job, SearchWorker, SessionWorker, report
+from azjax.play.server.search_workers import Job, SessionWorker, report
 
 T = TypeVar("T")
 MAX_ACTIONS = 10_000  # of a request before a game has started
@@ -358,14 +358,29 @@ class Connection:
     ) -> dict[str, Any] | None:
         """Returns the decision, None if it was cancelled."""
         assert self._game is not None
-        rules, changed = self._game.rules, asyncio.Event()
-        loop = asyncio.get_running_loop()
+        offer, player, rules = self._game
+        loaded = self._registry.loaded(offer, player)
+        if loaded is None:  # evicted, or there is a newer version
+            await self._send(message.id, "stage", LOADING)
+            key, load = ("load", offer.key, player.name), self._registry.load
+            loaded = await self._pools.run_shared(key, load, offer, player)
+        changed, loop = asyncio.Event(), asyncio.get_running_loop()
 
         def notify():
             with contextlib.suppress(RuntimeError):  # the event loop is closed
                 loop.call_soon_threadsafe(changed.set)
 
-        worker, job = await self._make_job(message, notify)
+        def make():
+            state = rules.state(message.actions)
+            if state.terminated:
+                raise ValueError("the game is over")
+            worker, simulations = loaded.worker(message.simulations)
+            if rules.setup and isinstance(worker, SessionWorker):
+                raise ValueError("this opponent plays from the first position only")
+            job = Job(state, message.actions, simulations, notify, self._limits)
+            return worker, job
+
+        worker, job = await self._pools.run(make)
         if turn != self._turn:
             return None
         self._job, self._changed = job, changed
@@ -395,32 +410,6 @@ class Connection:
             if is_done:
                 return value
             await self._send(message.id, "progress", value)
-
-    async def _make_job(
-        self, message: DecisionRequest, notify
-    ) -> tuple[SearchWorker | SessionWorker, Job]:
-        """Returns the worker and the job for a request; loads the player if needed."""
-        assert self._game is not None
-        offer, player, rules = self._game
-        loaded = self._registry.loaded(offer, player)
-        if loaded is None:  # evicted, or there is a newer version
-            await self._send(message.id, "stage", LOADING)
-            key = ("load", offer.key, player.name)
-            loaded = await self._pools.run_shared(
-                key, self._registry.load, offer, player
-            )
-
-        def make():
-            state = rules.state(message.actions)
-            if state.terminated:
-                raise ValueError("the game is over")
-            worker, simulations = loaded.worker(message.simulations)
-            if rules.setup and isinstance(worker, SessionWorker):
-                raise ValueError("this opponent plays from the first position only")
-            job = Job(state, message.actions, simulations, notify, self._limits)
-            return worker, job
-
-        return await self._pools.run(make)
 
     def _cancel_decision(self) -> None:
         self._turn += 1

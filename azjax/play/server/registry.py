@@ -11,7 +11,7 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -259,8 +259,9 @@ class LoadedPlayer:
         if isinstance(player, ExternalPlayer):
             return SessionWorker(player, self._game, shared.seed or 0)
         previous = self._previous_workers.pop(plan, None)
-        if isinstance(previous, SearchWorker) and previous.search.fits(player):
-            previous.search.replace_player(player)
+        if isinstance(previous, SearchWorker) and previous.search.replace_player(
+            player
+        ):
             return previous
         search = self._search(plan)
         return SearchWorker(search, shared.trees, shared.compiler, shared.seed)
@@ -423,53 +424,51 @@ class Warmer:
         self._is_closed = threading.Event()
 
     def start(self) -> None:
-        """Starts the background thread."""
-        threading.Thread(target=self._run, name="azjax-warm-up", daemon=True).start()
+        """Calls `warm_up` in a background thread."""
+
+        def run() -> None:
+            if sys.platform == "linux":  # elsewhere this sets the whole process
+                with contextlib.suppress(OSError):
+                    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
+            self.warm_up()
+
+        threading.Thread(target=run, name="azjax-warm-up", daemon=True).start()
 
     def close(self) -> None:
         """Ends after the current compilation; callable from any thread."""
         self._is_closed.set()
 
-    def _run(self) -> None:
-        if sys.platform == "linux":  # elsewhere this sets the whole process
-            with contextlib.suppress(OSError):
-                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
-        num_games = self.warm_up()
+    def warm_up(self) -> None:
+        """Compiles all games, and tells how many are ready then: fewer if some were
+        evicted from memory."""
+        registry, games = self._registry, self._registry.catalog.games
+        compiled = [key for key in list(games()) if self._compile(key)]
         if not self._is_closed.is_set():
-            number = f"{num_games} of {len(self._registry.catalog.games())}"
-            self._tell(f"{number} games are compiled; their pages open at once.")
+            offers = [games()[key] for key in compiled if key in games()]
+            number = sum(registry.is_ready(offer, _first(offer)) for offer in offers)
+            told = f"{number} of {len(games())}"
+            self._tell(f"{told} games are compiled; their pages open at once.")
 
-    def warm_up(self) -> int:
-        """Compiles all games; returns the number of games that are ready at the end,
-        fewer if some were evicted from memory."""
-        compiled, activity = [], self._registry.activity
-        for key in list(self._registry.catalog.games()):
-            try:
-                for step in self._steps(key):
-                    while activity.is_busy and not self._is_closed.is_set():
-                        self._is_closed.wait(POLL_INTERVAL)
-                    if self._is_closed.is_set():
-                        return self._num_ready(compiled)
-                    step()
-            except Exception:  # clients of that game receive the error
-                traceback.print_exc(file=sys.stderr)
-            else:
-                compiled.append(key)
-        return self._num_ready(compiled)
-
-    def _num_ready(self, compiled: list[str]) -> int:
-        games = self._registry.catalog.games()
-        offers = [games[key] for key in compiled if key in games]
-        return sum(self._registry.is_ready(offer, _first(offer)) for offer in offers)
-
-    def _steps(self, key: str) -> Iterator[Callable[[], object]]:
+    def _compile(self, key: str) -> bool:
+        """Compiles a game in steps; returns whether none of them failed."""
         registry = self._registry
-        offer = registry.catalog.games().get(key)
-        if offer is None:  # its run was deleted
-            return
-        yield lambda: registry.preview(offer)
-        yield lambda: registry.rules(offer)
-        yield lambda: registry.load(offer, _first(offer)).compile()
+        steps = (
+            registry.preview,
+            registry.rules,
+            lambda offer: registry.load(offer, _first(offer)).compile(),
+        )
+        try:
+            for step in steps:
+                while registry.activity.is_busy and not self._is_closed.is_set():
+                    self._is_closed.wait(POLL_INTERVAL)
+                offer = registry.catalog.games().get(key)
+                if self._is_closed.is_set() or offer is None:  # its run was deleted
+                    return False
+                step(offer)
+        except Exception:  # clients of that game receive the error
+            traceback.print_exc(file=sys.stderr)
+            return False
+        return True
 
 
 def _first(offer: GameOffer) -> PlayerOffer:

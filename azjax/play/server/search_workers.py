@@ -18,7 +18,7 @@ import jax
 import numpy as np
 
 from azjax.games import Game, State
-from azjax.play.incremental_search import Batch, IncrementalSearch, batch_sizes
+from azjax.play.incremental_search import IncrementalSearch, batch_sizes
 from azjax.play.server.limits import Limits
 from azjax.play.server.memory import TreeBudget
 from azjax.players import (
@@ -294,8 +294,9 @@ class SearchWorker:
         made = np.zeros(size, np.int32)
         for row, job in enumerate(self._active):
             made[row] = job.progress.simulations if job.progress else 0
-        batch = Batch(states, total, made)
-        decisions, self._trees = self.search.search(self._seed, batch, self._trees)
+        decisions, self._trees = self.search.search(
+            self._seed, states, total, made, self._trees
+        )
         for job, decision, before in zip(self._active, decisions, made, strict=False):
             left = job.simulations - int(before)
             job.update(decision, min(self.search.per_slice, left))

@@ -14,7 +14,6 @@ from azjax.play.server import Catalog, Limits, PlayerRegistry, Warmer, make_cata
 from azjax.play.server.memory import PROGRAM_BYTES
 from azjax.play.server.positions import describe_position
 from azjax.play.server.registry import (
-    POLL_INTERVAL,
     Activity,
     LoadedPlayer,
     SharedResources,
@@ -257,9 +256,14 @@ def log():
     return []
 
 
+def ready(number, total=2):
+    return [f"{number} of {total} games are compiled; their pages open at once."]
+
+
 def test_every_game_is_compiled_with_its_first_player(log):
     registry = FakeRegistry()
-    assert Warmer(registry, log.append).warm_up() == 2
+    Warmer(registry, log.append).warm_up()
+    assert log == ready(2)
     steps = [("preview",), ("rules",), ("search",)]
     assert [done[:1] for done in registry.done] == [*steps, *steps]
     assert registry.done[2] == ("search", "one", "first's player")
@@ -268,23 +272,23 @@ def test_every_game_is_compiled_with_its_first_player(log):
 def test_an_evicted_game_is_not_counted(log):
     registry = FakeRegistry()
     registry.evicted = ("one",)
-    Warmer(registry, log.append)._run()
-    assert log == ["1 of 2 games are compiled; their pages open at once."]
+    Warmer(registry, log.append).warm_up()
+    assert log == ready(1)
 
 
-def test_no_compilation_starts_while_a_client_waits(log, monkeypatch):
+def test_no_compilation_starts_while_a_client_waits(log):
     registry = FakeRegistry(["one"])
-    warmer = Warmer(registry, log.append)
-    registry.activity.is_busy = True
+    counts = []
 
-    def wait(seconds):
-        assert seconds == POLL_INTERVAL
-        assert registry.done == []
-        registry.activity.is_busy = False
+    class Busy:
+        @property
+        def is_busy(self):
+            counts.append(len(registry.done))
+            return len(counts) < 3
 
-    monkeypatch.setattr(warmer._is_closed, "wait", wait)
-    assert warmer.warm_up() == 1
-    assert len(registry.done) == 3
+    registry.activity = Busy()
+    Warmer(registry, log.append).warm_up()
+    assert counts == [0, 0, 0, 1, 2]
 
 
 def test_close_ends_the_compilations(log):
@@ -297,8 +301,9 @@ def test_close_ends_the_compilations(log):
         warmer.close()
 
     registry.rules = close
-    assert warmer.warm_up() == 0
+    warmer.warm_up()
     assert registry.done == [("preview", "one"), ("rules", "one")]
+    assert log == []
 
 
 def test_an_error_in_one_game_does_not_affect_the_others(log, capsys):
@@ -309,7 +314,8 @@ def test_an_error_in_one_game_does_not_affect_the_others(log, capsys):
             raise RuntimeError("no memory left")
 
     registry.rules = fail
-    assert Warmer(registry, log.append).warm_up() == 1
+    Warmer(registry, log.append).warm_up()
+    assert log == ready(1)
     assert "no memory left" in capsys.readouterr().err
     assert ("search", "two", "first's player") in registry.done
 
@@ -321,7 +327,8 @@ def test_a_compiled_game_is_ready(catalog, log, monkeypatch, tmp_path):
     offer = dataclasses.replace(offer, players={"random": player})
     only = Catalog({"tic_tac_toe": offer}, tmp_path, has_all=False)
     registry = PlayerRegistry(only, Limits())
-    assert Warmer(registry, log.append).warm_up() == 1
+    Warmer(registry, log.append).warm_up()
+    assert log == ready(1, total=1)
     assert registry.is_ready(offer, player)
     worker, _ = registry.load(offer, player).worker(None)
     assert worker.search.sizes == [1]

@@ -62,19 +62,18 @@ class Search:
     def rearranged(self, trees, rows):
         return np.concatenate([trees, self.empty_trees(1)])[rows]
 
-    def search(self, seed, batch, trees):
+    def search(self, seed, states, total, made, trees):
         self.begun.set()
         assert self.turns.acquire(timeout=PATIENCE)
         if self.errors:
             raise self.errors.pop(0)
         assert len(trees) in self.sizes
         self.batches.append(len(trees))
-        goes_on = batch.made > 0
-        before = np.stack([batch.states, batch.made], axis=1)
+        goes_on, before = made > 0, np.stack([states, made], axis=1)
         np.testing.assert_array_equal(trees[goes_on], before[goes_on])
-        made = np.minimum(batch.made + self.per_slice, batch.total)
-        decisions = [MoveDecision(int(state)) for state in batch.states]
-        return decisions, np.stack([batch.states, made], axis=1)
+        made = np.minimum(made + self.per_slice, total)
+        decisions = [MoveDecision(int(state)) for state in states]
+        return decisions, np.stack([states, made], axis=1)
 
 
 class Waiting:
