@@ -1,7 +1,9 @@
+import dataclasses
 import json
 
 import pytest
 
+from azjax.play.server import Limits
 from azjax.play.server.messages import (
     DecisionRequest,
     MessageError,
@@ -129,3 +131,9 @@ def test_an_error_quotes_the_message_shortened_and_escaped():
         parse(message("\n\x1b[31m" + "x" * 10_000), max_actions=42)
     assert len(str(raised.value)) < 200
     assert str(raised.value).isprintable()
+
+
+@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(Limits)])
+def test_limits_must_be_positive(name):
+    with pytest.raises(ValueError, match=f"^{name} must be a finite number > 0: 0$"):
+        Limits(**{name: 0})

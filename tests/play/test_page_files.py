@@ -1,11 +1,9 @@
-"""Joining of modules into one; modules that cannot be joined are rejected."""
-
 import re
 import subprocess
 
 import pytest
 
-from azjax.play.page_files import joined, page_files
+from azjax.play.page_files import joined, page_files, read_page
 
 
 def write(folder, **modules):
@@ -70,3 +68,20 @@ def test_the_notebooks_module_is_self_contained():
     assert not re.search(r"^import\b|^export (?!default)", text, re.MULTILINE)
     assert text.count("class Page ") == text.count("class MessageEngine ") == 1
     assert "class ServerEngine" not in text
+
+
+STYLE = "style.css"
+
+
+def test_the_style_sheet_names_only_classes_and_ids_of_the_page():
+    sources = []
+    for name, content in read_page().items():
+        if name.endswith((".html", ".js")) and not name.startswith("vendor"):
+            sources.append(content.decode())
+    literals = re.findall(r'(["`])(.*?)\1', "\n".join(sources))
+    known = {word for _, text in literals for word in re.findall(r"[\w-]+", text)}
+    style = re.sub(r"/\*.*?\*/", "", (page_files() / STYLE).read_text(), flags=re.S)
+    selectors = " ".join(re.findall(r"[^{};]+(?={)", style))
+    named = set(re.findall(r"[.#]([a-z][\w-]*)", selectors))
+    assert {"card", "board", "labels"} <= named
+    assert named - known == set()
