@@ -2,9 +2,9 @@
 
 import io
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import jax
 import tyro
@@ -27,7 +27,6 @@ from azjax.games import game_title
 from azjax.players import (
     DEFAULT_SIMULATIONS,
     MAX_SIMULATIONS,
-    AnyPlayer,
 )
 from azjax.remote import replace_file
 from azjax.settings import check_int
@@ -89,31 +88,23 @@ def compare_command(
         print_line(console, f"plot: {plot}")
     report = to_json(found)
     if games:
-        report["tournament"] = _play(found[0].config.game, players, games, console)
+        enable_compilation_cache()
+        console.print()
+        settings = ArenaSettings(
+            all_games.make(found[0].config.game),
+            players,
+            games,
+            opening_moves=None,
+            at_once=GAMES_AT_ONCE,
+            rng_key=jax.random.key(0),
+            directory=None,
+            console=console,
+        )
+        report["tournament"] = run_tournament(settings, None)
     if as_json:
         print(json.dumps(report))
     if games and report["tournament"]["is_interrupted"]:
         raise SystemExit(INTERRUPTED)
-
-
-def _play(
-    game: str, players: Mapping[str, AnyPlayer], num_games: int, console: Console
-) -> dict[str, Any]:
-    """Plays a tournament between the players of the runs and prints its tables; returns
-    the results as JSON."""
-    enable_compilation_cache()
-    console.print()
-    settings = ArenaSettings(
-        all_games.make(game),
-        players,
-        num_games,
-        opening_moves=None,
-        at_once=GAMES_AT_ONCE,
-        rng_key=jax.random.key(0),
-        directory=None,
-        console=console,
-    )
-    return run_tournament(settings, None)
 
 
 def print_comparison(console: Console, runs: Sequence[SavedRun]) -> None:
@@ -134,11 +125,21 @@ def print_comparison(console: Console, runs: Sequence[SavedRun]) -> None:
         names = numbers
     lines: list[tuple[str, list[str]]] = [("", names)]
     for heading, rows in sections(runs):
-        shown = [
-            (printable(name), list(map(_cell, texts)))
-            for name, texts in rows.items()
-            if not _is_in_names(name, texts, runs)
-        ]
+        shown = []
+        for name, texts in rows.items():
+            # The names of a sweep's runs have the values of the settings.
+            is_in_names = all(
+                {f"{setting}={text}" for setting in (name, name.rpartition(".")[2])}
+                & set(run.directory.name.split(","))
+                for run, text in zip(runs, texts, strict=True)
+            )
+            if not is_in_names:
+                # An interval is below its rate, a second value below the first.
+                cells = [
+                    printable(text).replace(" (", "\n(").replace(", ", ",\n")
+                    for text in texts
+                ]
+                shown.append((printable(name), cells))
         if shown or not rows:
             lines += [("", []), (heading, []), *shown]
     first_width = _width(name for name, _ in lines)
@@ -162,22 +163,6 @@ def print_comparison(console: Console, runs: Sequence[SavedRun]) -> None:
             console.print()
         console.print(table)
         start = end
-
-
-def _is_in_names(setting: str, texts: Sequence[str], runs: Sequence[SavedRun]) -> bool:
-    """Returns whether the name of each run has its value of a setting, as the names of
-    a sweep have."""
-    return all(
-        {f"{name}={text}" for name in (setting, setting.rpartition(".")[2])}
-        & set(run.directory.name.split(","))
-        for run, text in zip(runs, texts, strict=True)
-    )
-
-
-def _cell(text: str) -> str:
-    """Returns a text with the interval below its rate, and a second value below the
-    first."""
-    return printable(text).replace(" (", "\n(").replace(", ", ",\n")
 
 
 def _width(texts: Iterable[str]) -> int:

@@ -132,7 +132,11 @@ def print_forecast(console: Console, result: Forecast) -> None:
     console.print()
     numbers = result.config.self_play.num_simulations
     longest = numbers.index(max(numbers))
-    counted = _counted(result)
+    counted = ("kernels",)  # the fields of `Counts` that matter on the device
+    if chip is not None and chip.gpu is not None:
+        counted = ("kernels", "predicates")
+    elif chip is not None:
+        counted = ("cycles", "gathers", "scatters", "custom_calls")
     columns = (
         Column(name.replace("_", " "), justify="right") for name in ("runs", *counted)
     )
@@ -156,15 +160,6 @@ def print_forecast(console: Console, result: Forecast) -> None:
     ]
     for line in (*memory, *_work(result), *_speed(result)):
         console.print(line, highlight=False, soft_wrap=True)
-
-
-def _counted(result: Forecast) -> tuple[str, ...]:
-    """Returns the fields of `Counts` that matter on the device."""
-    if result.chip is None:
-        return ("kernels",)
-    if result.chip.gpu is not None:
-        return "kernels", "predicates"
-    return "cycles", "gathers", "scatters", "custom_calls"
 
 
 def _work(result: Forecast) -> list[str]:

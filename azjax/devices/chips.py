@@ -106,29 +106,6 @@ class Chip:
         return int(fraction * self.memory)
 
 
-def _tpu(
-    name: str,
-    *kinds: str,
-    peak: float,
-    bandwidth: float,
-    memory_gib: float,
-    clock: float | None,
-) -> Chip:
-    return Chip(name, kinds, peak, peak, bandwidth, int(memory_gib * GIB), clock)
-
-
-def _nvidia(
-    name: str,
-    gpu: Gpu,
-    *kinds: str,
-    bfloat16: float,
-    float32: float,
-    bandwidth: float,
-) -> Chip:
-    kinds = (gpu.kind, *kinds)
-    return Chip(name, kinds, bfloat16, float32, bandwidth, gpu.memory, gpu=gpu)
-
-
 _H100 = Gpu(
     "NVIDIA H100 80GB HBM3",
     capability=(9, 0),
@@ -181,58 +158,35 @@ _T4 = Gpu(
     memory=int(14.5 * GIB),
 )
 
+# Name, kinds, peak speed of both dtypes, bandwidth, memory in GiB, clock.
 _TPUS = (
-    _tpu(
-        *("v3", "TPU v3"),
-        peak=61.5e12,
-        bandwidth=450e9,
-        memory_gib=15.48,
-        clock=940e6,
-    ),
-    _tpu(
-        *("v4", "TPU v4"),
-        peak=275e12,
-        bandwidth=1200e9,
-        memory_gib=30.75,
-        clock=1.05e9,
-    ),
-    _tpu(
-        *("v5e", "TPU v5 lite", "TPU v5e"),
-        peak=197e12,
-        bandwidth=819e9,
-        memory_gib=15.75,
-        clock=1.5e9,
-    ),
-    _tpu(
-        *("v5p", "TPU v5", "TPU v5p"),
-        peak=459e12,
-        bandwidth=2765e9,
-        memory_gib=95.74,
-        clock=1.75e9,
-    ),
-    _tpu(
-        *("v6e", "TPU v6 lite", "TPU v6e"),
-        peak=918e12,
-        bandwidth=1638e9,
-        memory_gib=31.25,
-        clock=None,
-    ),
+    ("v3", ("TPU v3",), 61.5e12, 450e9, 15.48, 940e6),
+    ("v4", ("TPU v4",), 275e12, 1200e9, 30.75, 1.05e9),
+    ("v5e", ("TPU v5 lite", "TPU v5e"), 197e12, 819e9, 15.75, 1.5e9),
+    ("v5p", ("TPU v5", "TPU v5p"), 459e12, 2765e9, 95.74, 1.75e9),
+    ("v6e", ("TPU v6 lite", "TPU v6e"), 918e12, 1638e9, 31.25, None),
 )
+# Name, further kinds, peak speed in bfloat16 and in float32, bandwidth, properties.
 _GPUS = (
-    _nvidia("h100", _H100, bfloat16=989.4e12, float32=494.7e12, bandwidth=3352e9),
-    _nvidia(
-        "h200",
-        _H200,
-        "NVIDIA H200",
-        bfloat16=989.4e12,
-        float32=494.7e12,
-        bandwidth=4800e9,
-    ),
-    _nvidia("a100", _A100, bfloat16=312e12, float32=156e12, bandwidth=2039e9),
-    _nvidia("l4", _L4, bfloat16=121e12, float32=60.5e12, bandwidth=300e9),
-    _nvidia("t4", _T4, bfloat16=8.1e12, float32=8.1e12, bandwidth=320e9),
+    ("h100", (), 989.4e12, 494.7e12, 3352e9, _H100),
+    ("h200", ("NVIDIA H200",), 989.4e12, 494.7e12, 4800e9, _H200),
+    ("a100", (), 312e12, 156e12, 2039e9, _A100),
+    ("l4", (), 121e12, 60.5e12, 300e9, _L4),
+    ("t4", (), 8.1e12, 8.1e12, 320e9, _T4),
 )
-CHIPS = {chip.name: chip for chip in (*_TPUS, *_GPUS)}
+CHIPS = {
+    **{
+        name: Chip(name, kinds, peak, peak, bandwidth, int(memory * GIB), clock)
+        for name, kinds, peak, bandwidth, memory, clock in _TPUS
+    },
+    **{
+        name: Chip(
+            *(name, (gpu.kind, *kinds), bfloat16, float32, bandwidth, gpu.memory),
+            gpu=gpu,
+        )
+        for name, kinds, bfloat16, float32, bandwidth, gpu in _GPUS
+    },
+}
 
 
 def chip_of(device: Any) -> Chip | None:
