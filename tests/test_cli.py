@@ -18,9 +18,9 @@ from azjax import program as azjax_program
 from azjax.commands import train as train_module
 from azjax.settings import FORMAT
 from azjax.training import TrainConfig, plots
+from azjax.training.config import QConfig
 from azjax.training.loop import AlphaZero
 from azjax.training.optimizer_identity import DEFAULT
-from azjax.training.q_config import QConfig
 from azjax.training.reporting import Reporter
 from azjax.training.run_directory import open_run_directory
 

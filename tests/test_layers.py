@@ -14,7 +14,7 @@ FLOORS = [
     {"checks"},
     {"program"},
     {"compilation_cache", "devices", "remote"},
-    {"config_registry", "hub"},
+    {"hub"},
     {"games", "search", "networks"},
     {"data", "players"},
     {"arena"},

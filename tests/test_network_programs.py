@@ -18,7 +18,7 @@ from azjax.play.review import review
 from azjax.players import RandomPlayer, TrainedPlayer, compile_choice, start_session
 from azjax.search import GumbelConfig
 from azjax.training import SelfPlayConfig, make_self_play, start_games
-from azjax.training.q_config import QConfig
+from azjax.training.config import QConfig
 from azjax.training.q_learning import train_q
 from azjax.training.reanalysis import PositionSearches
 

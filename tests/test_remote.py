@@ -9,7 +9,7 @@ from etils import epath
 from azjax import remote
 from azjax.remote import open_regular
 from azjax.training import TrainConfig
-from azjax.training.q_config import QConfig
+from azjax.training.config import QConfig
 
 
 def test_a_local_directory_is_a_path(tmp_path):

@@ -17,7 +17,7 @@ from azjax.settings import (
     from_json,
 )
 from azjax.training import TrainConfig, preset
-from azjax.training.q_config import QConfig
+from azjax.training.config import QConfig
 
 Size = Annotated[int, Within(1, 3)]
 Count = Annotated[int, Within(ge=1)]

@@ -41,7 +41,7 @@ from azjax.training import (
     TrainConfig,
     train,
 )
-from azjax.training.q_config import FitConfig, QConfig, QEvaluationConfig
+from azjax.training.config import FitConfig, QConfig, QEvaluationConfig
 from azjax.training.q_learning import train_q
 from azjax.training.self_play import make_self_play, start_games
 

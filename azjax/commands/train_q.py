@@ -10,7 +10,7 @@ from rich.console import Console
 from azjax.commands.common import STOPPED, note
 from azjax.commands.parsing import parse, split_game
 from azjax.commands.train import asks_for_help, given_outside
-from azjax.training.q_config import QConfig
+from azjax.training.config import QConfig
 from azjax.training.q_learning import train_q
 from azjax.training.run_directory import has_begun
 from azjax.training.saved_config import load_q_config

@@ -20,9 +20,12 @@ from azjax.training.alphazero import (
     train_iteration,
 )
 from azjax.training.config import (
+    CheckpointConfig,
+    DataConfig,
     EvaluationConfig,
     LearnerConfig,
     ReplayConfig,
+    ReportConfig,
     SelfPlayConfig,
     TrainConfig,
 )
@@ -54,7 +57,6 @@ from azjax.training.replay import (
     uniform_sampler,
 )
 from azjax.training.run import Run
-from azjax.training.run_config import CheckpointConfig, DataConfig, ReportConfig
 from azjax.training.saved_config import load_config, repeated_config
 from azjax.training.self_play import Games, Trajectory, make_self_play, start_games
 from azjax.training.targets import (

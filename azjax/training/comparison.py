@@ -15,8 +15,8 @@ from azjax.networks import Parts
 from azjax.players import Player, load_run
 from azjax.players.serialization import load_q_player
 from azjax.remote import Directory, as_directory, resolved
-from azjax.settings import Fraction, Within, check
-from azjax.training.config import TrainConfig
+from azjax.settings import Fraction, Within, check, flattened
+from azjax.training.config import QConfig, TrainConfig
 from azjax.training.metrics import METRICS_FILE, SCORES, Row, graded, iterate_metrics
 from azjax.training.optimizer_identity import VERSION_INDEPENDENT
 from azjax.training.plots import (
@@ -31,10 +31,8 @@ from azjax.training.plots import (
     subtitle,
     time_unit,
 )
-from azjax.training.q_config import QConfig
 from azjax.training.reporting import duration
 from azjax.training.run import PLAYER
-from azjax.training.run_config import flattened
 from azjax.training.run_directory import CONFIG_FILE, read_config
 from azjax.training.saved_config import load_any_config
 from azjax.training.summary import rate_text

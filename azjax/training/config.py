@@ -1,27 +1,136 @@
-"""Training configuration: nested frozen dataclasses."""
+"""Settings of training runs: nested frozen dataclasses."""
 
 import dataclasses
 import math
 import re
-from typing import Annotated, Any, ClassVar
+from collections.abc import Sequence
+from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from azjax import games
-from azjax.networks import NetworkConfig
+from azjax.networks import NetworkConfig, QNetworkConfig
+from azjax.players.serialization import Q_LEARNING
 from azjax.remote import Directory, as_directory, as_run_directory
 from azjax.search import MAX_NODES, GumbelConfig, SearchConfig
 from azjax.settings import Fraction, Seed, Settings, Within, check_int
-from azjax.training.run_config import (
-    BaseEvaluationConfig,
-    CheckpointConfig,
-    DataConfig,
-    Iterations,
-    Minutes,
-    ReportConfig,
-    check_opponents,
-)
-from azjax.training.targets import horizon
 
+MAX_LENGTH = 10**9  # of a run, minutes or iterations
+SELF = "self"  # the opponent of Q-learning that learns too
+DEFAULT_MINUTES = 2.0  # of Q-learning
+# Limits on the actions of a game of Q-learning, by the form of the network: `pair`
+# evaluates every action as a row of the batch.
+MAX_Q_ACTIONS = {"pair": 128, "state": 512}
+# Depths of the default minimax opponent of Q-learning (moves).
+MAX_FULL_DEPTH = 9
+USUAL_DEPTH = 4
+
+Minutes = Annotated[float | None, Within(gt=0, le=MAX_LENGTH)]
+Iterations = Annotated[int | None, Within(1, MAX_LENGTH)]
 Simulations = Annotated[tuple[int, ...], Within(1, MAX_NODES)]
+
+
+def _check_distinct(name: str, values: Sequence[str]) -> None:
+    for value in values:
+        if values.count(value) > 1:
+            raise ValueError(f"{name} has {value!r} twice")
+
+
+NEGLIGIBLE = 1e-3  # maximum weight of the bootstrap value in a lambda-return
+
+
+def horizon(td_lambda: float, max_moves: int) -> int:
+    """Returns the number of moves after which the rest of a game has a weight below
+    `NEGLIGIBLE` in a lambda-return.
+
+    Args:
+        td_lambda: lambda.
+        max_moves: of the longest game; upper bound of the result.
+    """
+    if td_lambda == 0:
+        return 1
+    if td_lambda == 1:
+        return max_moves
+    moves = math.floor(math.log(NEGLIGIBLE) / math.log(td_lambda)) + 1
+    return min(moves, max_moves)
+
+
+# Settings of both algorithms
+
+
+@dataclasses.dataclass(frozen=True)
+class BaseEvaluationConfig(Settings):
+    """Evaluation settings that all algorithms share.
+
+    Attributes:
+        num_evaluations: evaluations per run, evenly spaced, besides that of the initial
+            network.
+        num_positions: solved positions graded in each evaluation, if the game has any.
+        num_games: games against each opponent in each evaluation.
+    """
+
+    section: ClassVar[str] = "evaluation."
+
+    num_evaluations: Annotated[int, Within(ge=1)] = 20
+    num_positions: Annotated[int, Within(ge=1)] = 1000
+    num_games: Annotated[int, Within(ge=2)] = 128
+
+    def __post_init__(self) -> None:
+        """Checks the values."""
+        super().__post_init__()
+        if self.num_games % 2:
+            raise ValueError(f"evaluation.num_games must be even: {self.num_games}")
+
+
+@dataclasses.dataclass(frozen=True)
+class CheckpointConfig(Settings):
+    """Checkpoint settings; a run also saves at its end.
+
+    Attributes:
+        every_minutes: minutes between two checkpoints.
+        keep: number of the newest checkpoints to keep, besides the best.
+    """
+
+    section: ClassVar[str] = "checkpoint."
+
+    every_minutes: Annotated[float, Within(ge=0)] = 2.0
+    keep: Annotated[int, Within(ge=1)] = 2
+
+
+@dataclasses.dataclass(frozen=True)
+class DataConfig(Settings):
+    """Settings of the games that a run keeps in `games/`; they may change when the run
+    continues.
+
+    Attributes:
+        keep_games: keep every position of self-play.
+        max_gigabytes: size of the files above which the oldest are deleted.
+    """
+
+    section: ClassVar[str] = "data."
+
+    keep_games: bool = True
+    max_gigabytes: Annotated[float, Within(gt=0)] = 20.0
+
+
+@dataclasses.dataclass(frozen=True)
+class ReportConfig(Settings):
+    """Settings of the services that get the metrics of a run; they may change when the
+    run continues.
+
+    Attributes:
+        sinks: services besides TensorBoard: `wandb` (Weights & Biases), `mlflow`.
+    """
+
+    section: ClassVar[str] = "report."
+
+    sinks: tuple[Literal["wandb", "mlflow"], ...] = ()
+
+    def __post_init__(self) -> None:
+        """Checks the values."""
+        super().__post_init__()
+        _check_distinct("report.sinks", self.sinks)
+
+
+# AlphaZero
 
 
 @dataclasses.dataclass(frozen=True)
@@ -185,7 +294,7 @@ class EvaluationConfig(BaseEvaluationConfig):
     def __post_init__(self) -> None:
         """Checks the values."""
         super().__post_init__()
-        check_opponents(self.opponents)
+        _check_distinct("evaluation.opponents", self.opponents)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -272,25 +381,20 @@ class TrainConfig(Settings):
                     f"{name} must be a multiple of num_lanes, {self.num_lanes}: "
                     f"{number}"
                 )
-        self._check_stored_fraction()
-        self.check_replay(self._horizon)
-
-    def _check_stored_fraction(self) -> None:
         fraction = self.stored_fraction
-        if fraction == 1:
-            return
-        if not self.learn_from:
+        if fraction < 1 and not self.learn_from:
             raise ValueError(
                 f"stored_fraction must be 1 without learn_from: {fraction}"
             )
         lane_slots = self.self_play.num_games // self.num_lanes
         stored = self.stored_slots // self.num_lanes
-        if not 0 < stored < lane_slots:
+        if fraction < 1 and not 0 < stored < lane_slots:
             raise ValueError(
                 "stored_fraction must be 1, or give a part of the slots of each lane "
                 f"to stored games and a part to self-play: {fraction} of {lane_slots} "
                 f"(self_play.num_games / num_lanes) is {stored}"
             )
+        self.check_replay(self._horizon)
 
     def check_replay(self, horizon: int) -> None:
         """Checks that every position stays in the replay until it can be sampled.
@@ -406,3 +510,154 @@ class TrainConfig(Settings):
         """Returns the settings as JSON values."""
         nested = {"network": self.network.to_json(), "search": self.search.to_json()}
         return dataclasses.asdict(self) | nested
+
+
+# Q-learning
+
+
+@dataclasses.dataclass(frozen=True)
+class FitConfig(Settings):
+    """Settings of offline learning from a batch of moves.
+
+    Attributes:
+        sweeps: sweeps per batch; each computes the targets from the current network and
+            fits the network to them (fitted Q iteration, Ernst et al. 2005).
+        batch_size: moves per update.
+        max_epochs: maximum passes over the batch in a sweep.
+        low_loss: a sweep ends when the mean loss of a pass is below it.
+    """
+
+    section: ClassVar[str] = "fit."
+
+    sweeps: Annotated[int, Within(ge=1)] = 4
+    batch_size: Annotated[int, Within(ge=1)] = 256
+    max_epochs: Annotated[int, Within(ge=1)] = 4
+    low_loss: Annotated[float, Within(ge=0)] = 1e-3
+
+
+@dataclasses.dataclass(frozen=True)
+class QEvaluationConfig(BaseEvaluationConfig):
+    """Evaluation settings.
+
+    Attributes:
+        opponents: player specs, as `azjax.players.load` takes them; by default `random`
+            and `minimax`, whose depth is the whole game if it has at most 9 moves, else
+            4.
+    """
+
+    num_evaluations: Annotated[int, Within(ge=1)] = 10
+    num_games: Annotated[int, Within(ge=2)] = 200
+    opponents: tuple[str, ...] | None = None
+
+    def __post_init__(self) -> None:
+        """Checks the values."""
+        super().__post_init__()
+        _check_distinct("evaluation.opponents", self.opponents or ())
+
+
+@dataclasses.dataclass(frozen=True)
+class QConfig(Settings):
+    """Settings of a run of Q-learning.
+
+    Attributes:
+        game: spec of a small game.
+        minutes: length of the run, evaluation included, compilation not; 2 if neither
+            this nor `iterations` is given.
+        iterations: length of the run in batches of moves.
+        seed: seed of all random numbers.
+        run_dir: run directory, local or `gs://BUCKET/RUN`; `runs/q_GAME` by default.
+        network: network settings.
+        learning: `offline` collects a batch of moves and then fits the network to it;
+            `online` makes an update after every move of the parallel games.
+        opponent: player spec of the opponent in training; `self` learns from the moves
+            of both sides.
+        games: games played at once.
+        moves: moves in each game per iteration; `games` times `moves` is the offline
+            batch.
+        first_epsilon: initial fraction of random moves.
+        final_epsilon: final fraction of random moves.
+        epsilon_fall: fraction of the run in which epsilon falls linearly.
+        learning_rate: initial rate of Adam; it falls linearly to 0.
+        fit: settings of offline learning.
+        evaluation: evaluation settings.
+        checkpoint: checkpoint settings.
+        report: services that get the metrics.
+    """
+
+    game: str
+    minutes: Minutes = None
+    iterations: Iterations = None
+    seed: Seed = 0
+    run_dir: str | None = None
+    network: QNetworkConfig = dataclasses.field(default_factory=QNetworkConfig)
+    learning: Literal["offline", "online"] = "offline"
+    opponent: str = SELF
+    games: Annotated[int, Within(ge=1)] = 256
+    moves: Annotated[int, Within(ge=1)] = 16
+    first_epsilon: Fraction = 1.0
+    final_epsilon: Fraction = 0.2
+    epsilon_fall: Fraction = 0.5
+    learning_rate: Annotated[float, Within(gt=0)] = 2e-3
+    fit: FitConfig = FitConfig()
+    evaluation: QEvaluationConfig = QEvaluationConfig()
+    checkpoint: CheckpointConfig = dataclasses.field(default_factory=CheckpointConfig)
+    report: ReportConfig = dataclasses.field(default_factory=ReportConfig)
+
+    def __post_init__(self) -> None:
+        """Checks the values."""
+        game = games.make(self.game)
+        object.__setattr__(self, "game", repr(game))  # canonical spelling
+        form = self.network.form
+        if game.num_actions > MAX_Q_ACTIONS[form]:
+            fits = form == "pair" and game.num_actions <= MAX_Q_ACTIONS["state"]
+            hint = "; network.form=state takes more" if fits else ""
+            raise ValueError(
+                f"{game!r} has {game.num_actions} actions; Q-learning with "
+                f"network.form={form} takes at most {MAX_Q_ACTIONS[form]}{hint}"
+            )
+        if self.minutes is not None and self.iterations is not None:
+            raise ValueError(
+                "only one of minutes and iterations can be given: "
+                f"minutes={self.minutes}, iterations={self.iterations}"
+            )
+        if self.minutes is None and self.iterations is None:
+            object.__setattr__(self, "minutes", DEFAULT_MINUTES)
+        super().__post_init__()
+        as_run_directory(self.run_dir or "")
+        if self.learning == "offline" and self.fit.batch_size > self.batch_moves:
+            raise ValueError(
+                f"fit.batch_size must be at most games times moves, {self.batch_moves}"
+                f": {self.fit.batch_size}"
+            )
+
+    @property
+    def directory(self) -> Directory:
+        """The run directory."""
+        name = re.sub("[^a-z0-9]+", "_", self.game)
+        return as_run_directory(self.run_dir or f"runs/q_{name}")
+
+    @property
+    def opponents(self) -> tuple[str, ...]:
+        """The opponents in evaluations."""
+        if self.evaluation.opponents is not None:
+            return self.evaluation.opponents
+        length = games.make(self.game).max_moves
+        depth = length if length <= MAX_FULL_DEPTH else USUAL_DEPTH
+        return ("random", f"minimax:{depth}")
+
+    @property
+    def batch_moves(self) -> int:
+        """Moves of all games per iteration."""
+        return self.games * self.moves
+
+    def epsilon(self, share: float) -> float:
+        """Returns the fraction of random moves at a fraction of the run."""
+        fallen = min(1.0, share / self.epsilon_fall) if self.epsilon_fall else 1.0
+        return self.first_epsilon + fallen * (self.final_epsilon - self.first_epsilon)
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the settings as JSON values."""
+        return {"kind": Q_LEARNING, **dataclasses.asdict(self)}
+
+
+RunConfig: TypeAlias = TrainConfig | QConfig

@@ -9,8 +9,8 @@ from azjax.networks import DenseTrunkConfig, NetworkConfig, Parts, Variables
 from azjax.networks.line_planes import NUM_PLANES
 from azjax.players import load_player
 from azjax.players.serialization import PRETRAINED, pretrained_directory
+from azjax.settings import flattened
 from azjax.training.config import TrainConfig
-from azjax.training.run_config import flattened
 
 # Path of the weights of a dense trunk's residual layers' inputs.
 _PROJECT = ("trunk", "project", "kernel")

@@ -20,10 +20,10 @@ from azjax.networks import QNetwork, QParams, action_value, init_q_network
 from azjax.players import Player, TrainedQ, load_compiled, save_q_player
 from azjax.players.simple import epsilon_greedy, legal_action_values
 from azjax.training import clock
+from azjax.training.config import SELF, FitConfig, QConfig
 from azjax.training.evaluation import Evaluator
 from azjax.training.kept_games import KeptGames
 from azjax.training.metrics import Row
-from azjax.training.q_config import SELF, FitConfig, QConfig
 from azjax.training.run import Hook, Run, open_run
 from azjax.training.run_directory import open_run_directory
 from azjax.training.sinks import check_sinks

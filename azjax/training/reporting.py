@@ -15,6 +15,7 @@ from rich.text import Text
 from azjax.games import game_title
 from azjax.remote import replace_file
 from azjax.training import clock
+from azjax.training.config import RunConfig
 from azjax.training.metrics import (
     METRICS_FILE,
     SCORES,
@@ -28,7 +29,6 @@ from azjax.training.metrics import (
     opponents,
 )
 from azjax.training.plots import PLAYERS, plot_learning
-from azjax.training.run_config import RunConfig
 from azjax.training.run_directory import WorkingDirectory
 from azjax.training.sinks import SINKS_DIRECTORY, Sink, open_sinks
 

@@ -16,6 +16,7 @@ from azjax.settings import check_int, is_number
 from azjax.text import quoted
 from azjax.training import clock
 from azjax.training.clock import Moment
+from azjax.training.config import RunConfig
 from azjax.training.distributed import (
     broadcast_from_first_process,
     in_any,
@@ -27,7 +28,6 @@ from azjax.training.kept_games import KeptGames
 from azjax.training.lanes import abstract_state
 from azjax.training.metrics import MAX_NUMBER, Row, as_evaluation, check_finite
 from azjax.training.reporting import Reporter, SilentReporter, duration
-from azjax.training.run_config import RunConfig
 from azjax.training.run_directory import (
     CHECKPOINTS,
     check_still_there,

@@ -11,9 +11,7 @@ from azjax.players.serialization import Q_LEARNING
 from azjax.remote import Directory, as_directory, store_errors
 from azjax.settings import from_json
 from azjax.text import quoted
-from azjax.training.config import TrainConfig
-from azjax.training.q_config import QConfig
-from azjax.training.run_config import ReportConfig
+from azjax.training.config import QConfig, ReportConfig, TrainConfig
 from azjax.training.run_directory import CONFIG_FILE, has_begun, read_config
 from azjax.training.schedule import read_schedule, schedule_to_repeat
 

@@ -17,14 +17,14 @@ from pathlib import Path
 from typing import Protocol
 
 from azjax.remote import open_regular, replace_file
-from azjax.settings import check_int
+from azjax.settings import check_int, flattened
+from azjax.training.config import RunConfig
 from azjax.training.metrics import (
     METRICS_FILE,
     Row,
     iterate_metrics,
     numbers_by_tag,
 )
-from azjax.training.run_config import RunConfig, flattened
 
 SINKS_DIRECTORY = "sinks"
 MAX_STATE_BYTES = 2**12

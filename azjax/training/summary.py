@@ -16,11 +16,11 @@ from azjax.players import Choice, NetworkPlayer, Player, TrainedPlayer, TrainedQ
 from azjax.players.batches import batch_layout
 from azjax.program import program_for
 from azjax.remote import Directory
+from azjax.training.config import BaseEvaluationConfig
 from azjax.training.metrics import SCORES, Row, graded, opponents
 from azjax.training.plots import PLOT_FILE, mistakes_label, score_label
 from azjax.training.reporting import duration
 from azjax.training.run import Run
-from azjax.training.run_config import BaseEvaluationConfig
 from azjax.training.saved_config import OUTSIDE, load_config
 
 SUMMARY_MOVES = 10  # of the initial position

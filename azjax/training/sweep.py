@@ -12,10 +12,10 @@ from pathlib import Path
 from typing import Any
 
 from azjax.remote import open_regular
-from azjax.settings import check_int
+from azjax.settings import check_int, flattened
+from azjax.training.config import RunConfig
 from azjax.training.metrics import METRICS_FILE, iterate_metrics
 from azjax.training.run import length_of
-from azjax.training.run_config import RunConfig, flattened
 from azjax.training.run_directory import CHECKPOINTS
 from azjax.training.schedule import read_schedule
 

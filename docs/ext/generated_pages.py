@@ -28,8 +28,8 @@ from azjax.training import (
     SelfPlayConfig,
     TrainConfig,
 )
+from azjax.training.config import DataConfig, ReportConfig
 from azjax.training.model_card import CARD_FILE
-from azjax.training.run_config import DataConfig, ReportConfig
 
 SETTINGS = (
     ("Run", "", TrainConfig),

@@ -11,7 +11,7 @@ from azjax.commands.common import STOPPED
 from azjax.commands.train_q import parse_q_config
 from azjax.networks import QNetworkConfig
 from azjax.training import TrainConfig
-from azjax.training.q_config import QConfig, QEvaluationConfig
+from azjax.training.config import QConfig, QEvaluationConfig
 from azjax.training.run_directory import open_run_directory
 
 

@@ -32,8 +32,8 @@ from azjax.training import (
     train_iteration,
 )
 from azjax.training.checkpoints import Checkpoints, digest
+from azjax.training.config import MAX_LENGTH
 from azjax.training.lanes import abstract_state
-from azjax.training.run_config import MAX_LENGTH
 from azjax.training.stored_games import StoredGames
 
 COLLECTIVES = re.compile(

@@ -15,7 +15,7 @@ from azjax.training.comparison import (
     read_runs,
     to_json,
 )
-from azjax.training.q_config import QConfig
+from azjax.training.config import QConfig
 
 LION = {"state": ["Lion"], "constants": [0.9], "digest": "1", "versions": {"jax": "1"}}
 

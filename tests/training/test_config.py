@@ -1,9 +1,11 @@
 import dataclasses
+import json
 import math
 import pathlib
 
 import pytest
 
+from azjax.networks import QNetworkConfig
 from azjax.training import (
     CheckpointConfig,
     EvaluationConfig,
@@ -13,6 +15,7 @@ from azjax.training import (
     TrainConfig,
     preset,
 )
+from azjax.training.config import FitConfig, QConfig, QEvaluationConfig
 
 INF, NAN = math.inf, math.nan
 # A setting, a value, and the values that its error says are allowed.
@@ -211,3 +214,89 @@ def test_the_run_directory_does_not_depend_on_the_spelling_of_the_game(game):
     config = TrainConfig(game=game, iterations=1)
     assert config.game == "hex:3"
     assert config.directory == pathlib.Path("runs/hex_3")
+
+
+PAIR = QNetworkConfig(form="pair")
+
+
+@pytest.mark.parametrize(
+    ("kind", "settings", "message"),
+    [
+        (QConfig, {"game": "nim"}, "unknown game 'nim'"),
+        (QConfig, {"minutes": 0.0}, "minutes must be a number > 0 and <= 10+: 0.0"),
+        (QConfig, {"minutes": math.inf}, "minutes must be a number > 0 .* 10+: inf"),
+        (QConfig, {"iterations": 0}, "iterations must be an int from 1 to 10+: 0"),
+        (QConfig, {"minutes": 1.0, "iterations": 1}, "only one of minutes and iterat"),
+        (QConfig, {"seed": -1}, "seed must be an int from 0"),
+        (QConfig, {"learning": "both"}, "learning must be offline or online: 'both'"),
+        (QConfig, {"games": 0}, "games must be an int >= 1: 0"),
+        (QConfig, {"moves": 0}, "moves must be an int >= 1: 0"),
+        (QConfig, {"final_epsilon": 1.5}, "final_epsilon must .* from 0 to 1: 1.5"),
+        (QConfig, {"learning_rate": 0.0}, "learning_rate must be a finite .* > 0: 0.0"),
+        (QConfig, {"games": 2, "moves": 2}, "fit.batch_size must be at most .* 4: 256"),
+        (FitConfig, {"sweeps": 0}, "fit.sweeps must be an int >= 1: 0"),
+        (FitConfig, {"batch_size": 0}, "fit.batch_size must be an int >= 1: 0"),
+        (FitConfig, {"max_epochs": 0}, "fit.max_epochs must be an int >= 1: 0"),
+        (FitConfig, {"low_loss": -1.0}, "fit.low_loss must be a finite .* >= 0: -1.0"),
+        (
+            QEvaluationConfig,
+            {"opponents": ("random", "random")},
+            r"evaluation\.opponents has 'random' twice",
+        ),
+    ],
+)
+def test_a_wrong_value_of_q_learning_is_named(kind, settings, message):
+    if kind is QConfig:
+        settings = {"game": "tic_tac_toe"} | settings
+    with pytest.raises(ValueError, match=message):
+        kind(**settings)
+
+
+@pytest.mark.parametrize(
+    ("game", "network", "message"),
+    [
+        ("chess", PAIR, "chess.* has 4672 actions; .* at most 128$"),
+        ("chess", QNetworkConfig(), "chess.* has 4672 actions; .* at most 512$"),
+        ("go:19", PAIR, "at most 128; network.form=state takes more"),
+    ],
+)
+def test_large_games_are_refused_by_q_learning(game, network, message):
+    with pytest.raises(ValueError, match=message):
+        QConfig(game, network=network)
+
+
+def test_q_learning_takes_two_minutes_by_default_and_learns_online_from_few_moves():
+    assert QConfig("tic_tac_toe").minutes == 2
+    assert QConfig("tic_tac_toe", iterations=8).minutes is None
+    assert QConfig("tic_tac_toe", learning="online", games=1, moves=2).batch_moves == 2
+
+
+def test_epsilon_decreases_linearly_and_then_is_constant():
+    config = QConfig(
+        "tic_tac_toe", first_epsilon=0.9, final_epsilon=0.1, epsilon_fall=0.5
+    )
+    found = [config.epsilon(share) for share in (0, 0.25, 0.5, 1)]
+    assert found == pytest.approx([0.9, 0.5, 0.1, 0.1])
+    at_once = dataclasses.replace(config, epsilon_fall=0.0)
+    assert at_once.epsilon(0) == pytest.approx(0.1)
+
+
+def test_minimax_searches_short_games_completely():
+    assert QConfig("tic_tac_toe").opponents == ("random", "minimax:9")
+    assert QConfig("connect_four").opponents == ("random", "minimax:4")
+    evaluation = QEvaluationConfig(opponents=("greedy",))
+    assert QConfig("connect_four", evaluation=evaluation).opponents == ("greedy",)
+
+
+def test_a_run_of_q_learning_has_its_own_directory():
+    assert QConfig("go:5").directory == pathlib.Path("runs/q_go_5")
+    assert QConfig("go:5", run_dir="x/y").directory == pathlib.Path("x/y")
+    # Another spelling of the game gives the same one.
+    config = QConfig("hex:size=3")
+    assert (config.game, config.directory) == ("hex:3", pathlib.Path("runs/q_hex_3"))
+
+
+def test_the_json_settings_of_q_learning_contain_the_kind_of_run():
+    found = json.loads(json.dumps(QConfig("tic_tac_toe", network=PAIR).to_json()))
+    assert found["kind"] == "q_learning"
+    assert found["network"]["form"] == "pair"

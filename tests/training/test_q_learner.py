@@ -15,7 +15,7 @@ from azjax.networks import (
     every_action_value,
     init_q_network,
 )
-from azjax.training.q_config import FitConfig
+from azjax.training.config import FitConfig
 from azjax.training.q_learning import (
     Pace,
     Transition,

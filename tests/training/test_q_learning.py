@@ -17,7 +17,7 @@ from azjax.games import State
 from azjax.networks import QNetworkConfig
 from azjax.players import Choice, RandomPlayer, choose, load
 from azjax.training import TrainConfig
-from azjax.training.q_config import FitConfig, QConfig, QEvaluationConfig
+from azjax.training.config import FitConfig, QConfig, QEvaluationConfig
 from azjax.training.q_learning import train_q
 from azjax.training.run_directory import open_run_directory
 

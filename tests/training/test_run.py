@@ -14,9 +14,8 @@ from training.saved_runs import with_interval
 
 from azjax.training import clock as clocks
 from azjax.training import run as module
-from azjax.training.q_config import QConfig, QEvaluationConfig
+from azjax.training.config import CheckpointConfig, QConfig, QEvaluationConfig
 from azjax.training.run import Counters, open_run
-from azjax.training.run_config import CheckpointConfig
 from azjax.training.schedule import new_schedule, read_schedule
 
 pytestmark = pytest.mark.usefixtures("quick_plots")

@@ -10,7 +10,7 @@ from training.saved_runs import evaluation_row
 from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.settings import FORMAT
 from azjax.training import LearnerConfig, ReplayConfig, TrainConfig
-from azjax.training.q_config import QConfig
+from azjax.training.config import QConfig
 from azjax.training.run_directory import (
     CONFIG_FILE,
     WorkingDirectory,

@@ -10,8 +10,7 @@ from azjax.training import (
     preset,
     repeated_config,
 )
-from azjax.training.q_config import QConfig, QEvaluationConfig
-from azjax.training.run_config import ReportConfig
+from azjax.training.config import QConfig, QEvaluationConfig, ReportConfig
 from azjax.training.run_directory import open_run_directory
 from azjax.training.saved_config import config_from_file, load_q_config
 from azjax.training.schedule import new_schedule, write_schedule
