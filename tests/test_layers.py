@@ -11,7 +11,6 @@ ROOT = pathlib.Path(azjax.__file__).parent
 FLOORS = [
     {"text"},
     {"settings"},
-    {"checks"},
     {"program"},
     {"compilation_cache", "devices", "remote"},
     {"hub"},
