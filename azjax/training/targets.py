@@ -1,7 +1,6 @@
 """Value targets."""
 
 import functools
-import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, NamedTuple
 
@@ -9,11 +8,8 @@ import jax
 import jax.numpy as jnp
 
 from azjax.settings import Fraction, Within, check
-
-if TYPE_CHECKING:
-    from azjax.training.self_play import Trajectory
-
-NEGLIGIBLE = 1e-3  # maximum weight of the bootstrap value in a lambda-return
+from azjax.training.config import horizon
+from azjax.training.self_play import Trajectory
 
 
 def one_hot_result(reward: jax.Array) -> jax.Array:
@@ -34,22 +30,6 @@ def soft_result(value: jax.Array, draw: jax.Array) -> jax.Array:
     )
 
 
-def horizon(td_lambda: float, max_moves: int) -> int:
-    """Returns the number of moves after which the rest of a game has a weight below
-    `NEGLIGIBLE` in a lambda-return.
-
-    Args:
-        td_lambda: lambda.
-        max_moves: of the longest game; upper bound of the result.
-    """
-    if td_lambda == 0:
-        return 1
-    if td_lambda == 1:
-        return max_moves
-    moves = math.floor(math.log(NEGLIGIBLE) / math.log(td_lambda)) + 1
-    return min(moves, max_moves)
-
-
 class ValueTarget(NamedTuple):
     """A value target, computed from stored moves.
 
@@ -62,7 +42,7 @@ class ValueTarget(NamedTuple):
         horizon of its `learner.td_lambda`.
     """
 
-    compute: Callable[["Trajectory"], jax.Array]
+    compute: Callable[[Trajectory], jax.Array]
     horizon: int
 
 
@@ -88,7 +68,7 @@ def lambda_target(
 
 
 def lambda_returns(
-    moves: "Trajectory", *, td_lambda: float, max_regret: float = 0.0
+    moves: Trajectory, *, td_lambda: float, max_regret: float = 0.0
 ) -> jax.Array:
     """Computes lambda-returns between the game's result and the search's values.
 
