@@ -90,15 +90,15 @@ def test_collective_functions_are_local_with_one_process():
 # An `azjax` that receives SIGTERM after joining the others, before the run begins.
 PREEMPTED = """
 import os, signal
-from azjax.commands import processes
+from azjax.commands import train
 
-join = processes.join_processes
+join = train.join_processes
 
 def join_and_be_preempted(*where):
     join(*where)
     os.kill(os.getpid(), signal.SIGTERM)
 
-processes.join_processes = join_and_be_preempted
+train.join_processes = join_and_be_preempted
 from azjax import cli
 
 cli.main()
