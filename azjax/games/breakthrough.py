@@ -82,11 +82,6 @@ class Breakthrough(Game[State]):
         self._cells = ROW_BITS * np.arange(height)[:, None] + np.arange(width)
 
     @property
-    def options(self) -> dict[str, int | float | str | bool]:
-        """`height` and `width`."""
-        return {"height": self.height, "width": self.width}
-
-    @property
     def symmetries(self) -> tuple[Symmetry, ...]:
         """The identity and the mirror image."""
         actions = np.arange(self.num_actions).reshape(self.height, self.width, -1)

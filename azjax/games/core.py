@@ -94,7 +94,7 @@ class Game(abc.ABC, Generic[S]):
     def __repr__(self) -> str:
         """Returns the shortest text from which `make` builds an equal game, such as
         `hex:5` and `go:9,komi=6.5`."""
-        parameters = inspect.signature(type(self)).parameters
+        parameters = _parameters(type(self))
         unusual = {
             key: value
             for key, value in self.options.items()
@@ -118,8 +118,10 @@ class Game(abc.ABC, Generic[S]):
 
     @property
     def options(self) -> dict[str, int | float | str | bool]:
-        """The constructor arguments that make an equal game."""
-        return {}
+        """The constructor arguments that make an equal game; by default the attributes
+        of the same names."""
+        names = _parameters(type(self))
+        return {name: getattr(self, name) for name in names if hasattr(self, name)}
 
     @property
     def max_handicap(self) -> int | None:
@@ -353,6 +355,12 @@ class Game(abc.ABC, Generic[S]):
             label = f"{name} ({', '.join(others)})" if others else name
             placed[label] = policy[:num_cells].reshape(height, width)
         return placed
+
+
+@functools.cache  # options are compared in each call of a compiled function
+def _parameters(game_class: type[Game]) -> Mapping[str, inspect.Parameter]:
+    """Returns the arguments of the constructor."""
+    return inspect.signature(game_class).parameters
 
 
 @functools.partial(jax.jit, static_argnames="game")

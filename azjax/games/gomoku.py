@@ -59,16 +59,6 @@ class Gomoku(Game[State]):
         self._steps = (1, *down)
 
     @property
-    def options(self) -> dict[str, int | float | str | bool]:
-        """`height`, `width`, `length` and `exact`."""
-        return {
-            "height": self.height,
-            "width": self.width,
-            "length": self.length,
-            "exact": self.exact,
-        }
-
-    @property
     def symmetries(self) -> tuple[Symmetry, ...]:
         """The eight of the square, or the four of another rectangle."""
         return board_symmetries(self.height, self.width, self.num_actions)

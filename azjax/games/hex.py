@@ -53,11 +53,6 @@ class Hex(Game[State]):
         self._grid = bitboard.Grid(size, size)
 
     @property
-    def options(self) -> dict[str, int | float | str | bool]:
-        """`size` and `swap`."""
-        return {"size": self.size, "swap": self.swap}
-
-    @property
     def symmetries(self) -> tuple[Symmetry, ...]:
         """The identity and the half turn."""
         half_turn = board_symmetry(self.size, self.size, self.num_actions, turns=2)

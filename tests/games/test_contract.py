@@ -66,11 +66,11 @@ def test_pieces_without_a_style_are_found():
 
 class LosesAnOption(Plain):
     def __init__(self, size: int = 3):
-        self.size = size
+        self.length = size
 
 
 class ForgetsAnOption(LosesAnOption):
-    max_moves = property(lambda self: 3 * self.size)
+    max_moves = property(lambda self: 3 * self.length)
     options = property(lambda self: {"size": 4})
 
     def __eq__(self, other):

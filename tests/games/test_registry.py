@@ -21,10 +21,6 @@ class Sized(TicTacToe):
     def __init__(self, size: int = 3, komi: float = 0.5, label: str = "", wrap=False):
         self.size, self.komi, self.label, self.wrap = size, komi, label, wrap
 
-    @property
-    def options(self):
-        return dict(vars(self))
-
 
 @pytest.fixture(autouse=True)
 def _sized(monkeypatch):

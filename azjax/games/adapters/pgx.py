@@ -299,11 +299,6 @@ class PgxGame(Game[State]):
         # The letters are this game's, not the class's.
         self.pieces = letters + ("O" if letters == "X" else letters.lower())  # pyright: ignore[reportAttributeAccessIssue]
 
-    @property
-    def options(self) -> dict[str, int | float | str | bool]:
-        """The id."""
-        return {"id": self.id}
-
     def init(self) -> State:
         """Returns the first position."""
         return State(

@@ -102,11 +102,6 @@ class Chess(Game[State]):
         self.repetition, self.max_moves = repetition, max_moves
         self.observation_shape = (8, 8, 30 + repetition)
 
-    @property
-    def options(self) -> dict[str, int | float | str | bool]:
-        """`repetition` and `max_moves`."""
-        return {"repetition": self.repetition, "max_moves": self.max_moves}
-
     def without_move_limit(self) -> "Chess":
         """Returns chess with the highest limit of moves."""
         return Chess(self.repetition, MAX_MAX_MOVES)

@@ -99,16 +99,6 @@ class Go(Game[State]):
         self._board_hashes = BoardHashes(self._chains)
 
     @property
-    def options(self) -> dict[str, int | float | str | bool]:
-        """Size, komi, superko and the limit of moves."""
-        return {
-            "size": self.size,
-            "komi": self.komi,
-            "superko": self.superko,
-            "max_moves": self.max_moves,
-        }
-
-    @property
     def symmetries(self) -> tuple[Symmetry, ...]:
         """The eight rotations and reflections of the square."""
         return board_symmetries(self.size, self.size, self.num_actions)
