@@ -16,7 +16,7 @@ from collections.abc import Iterator, Sequence
 from typing import IO, Generic, NoReturn, TypeVar, cast
 
 from azjax.games import Game
-from azjax.games.host import first_state
+from azjax.games.host import first_state, next_state
 from azjax.players.core import ForfeitError, PlayerSession
 from azjax.text import printable, quoted
 
@@ -288,18 +288,8 @@ class EnginePlayer(abc.ABC, Generic[E]):
 
     @abc.abstractmethod
     def _begin(self, engine: E, game: Game, seed: int, idle: list[E]) -> PlayerSession:
-        """Begins a game.
-
-        Args:
-            engine: a process that is not in a game; killed if this fails.
-            game: the game.
-            seed: seed of the engine's random choices.
-            idle: receives the engine after the game.
-
-        Raises:
-            ForfeitError: the engine failed.
-            ValueError: the engine does not support this game.
-        """
+        """Begins a game with a process, which is killed if this fails; after the game
+        the session appends it to `idle`."""
 
     def _take_idle(self) -> E | None:
         while self._idle:
@@ -324,6 +314,10 @@ class EngineSession(Generic[E]):
         pairs = zip(self._moves, moves, strict=False)
         others = (number for number, (old, new) in enumerate(pairs) if old != new)
         return next(others, min(len(self._moves), len(moves)))
+
+    def _add(self, action: int) -> None:
+        self._moves.append(action)
+        self._states.append(next_state(self._game, self._states[-1], action))
 
     def close(self) -> None:
         """Makes the engine available to other games, or kills it if it is still

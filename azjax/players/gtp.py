@@ -221,10 +221,6 @@ class _GtpSession(EngineSession[GtpProcess]):
         self._moves.clear()
         del self._states[1:]
 
-    def _add(self, action: int) -> None:
-        self._moves.append(action)
-        self._states.append(next_state(self._game, self._states[-1], action))
-
     def _ask(self, command: str) -> str:
         """Sends a command that every engine must support."""
         with self._asking():

@@ -216,23 +216,18 @@ def first_network(
             "network.line_length must be 0 for a game that is not won by lines of a "
             f"length or more, such as {game!r}: {config.line_length}"
         )
-    networks: list[Network] = []
-
-    def make() -> Variables:
-        network, variables = init_network(
+    # In one program, except for the user's own modules, which need not be traceable.
+    return _built(
+        lambda make: jax.jit(make)() if parts is None else make(),
+        lambda: init_network(
             jax.random.key(seed),
             game.observation_shape,
             game.num_actions,
             config,
             parts,
             actions_per_cell=game.actions_per_cell,
-        )
-        networks.append(network)
-        return variables
-
-    # In one program, except for the user's own modules, which need not be traceable.
-    variables = jax.jit(make)() if parts is None else make()
-    return networks[0], variables
+        ),
+    )
 
 
 @functools.lru_cache(maxsize=32)  # many runs have the same network
@@ -245,30 +240,33 @@ def _traced_network(
 ) -> tuple[Network, Variables]:
     """Returns the network of a player and the shapes of its arrays, without computing;
     `parts` are the user's own modules, traceable by JAX."""
-    return _shapes_of(
-        lambda rng_key: init_network(
-            rng_key,
+    return _built(
+        jax.eval_shape,
+        lambda: init_network(
+            jax.random.key(0),
             observation_shape,
             num_actions,
             config,
             parts,
             actions_per_cell=actions_per_cell,
-        )
+        ),
     )
 
 
-def _shapes_of(make: Callable[[jax.Array], tuple[S, V]]) -> tuple[S, V]:
-    """Returns the structure that `make` returns for a key, and the shapes of its
-    arrays, without computing."""
+def _built(
+    run: Callable[[Callable[[], V]], V], make: Callable[[], tuple[S, V]]
+) -> tuple[S, V]:
+    """Returns a network's structure, as `make` returns it, and its arrays, as `run`
+    returns them, which calls a function that returns the arrays of `make`."""
     structures: list[S] = []
 
     def arrays() -> V:
-        structure, variables = make(jax.random.key(0))
+        structure, variables = make()
         structures.append(structure)
         return variables
 
-    shapes = jax.eval_shape(arrays)
-    return structures[0], shapes
+    variables = run(arrays)
+    return structures[0], variables
 
 
 @dataclasses.dataclass(frozen=True)
@@ -334,10 +332,11 @@ def load_q_player(
             hidden=tuple(config["network"]["hidden"]),
             separate=config["network"]["separate"],
         )
-    network, shapes = _shapes_of(
-        lambda rng_key: init_q_network(
-            rng_key, game.observation_shape, game.num_actions, network_config
-        )
+    network, shapes = _built(
+        jax.eval_shape,
+        lambda: init_q_network(
+            jax.random.key(0), game.observation_shape, game.num_actions, network_config
+        ),
     )
     params = _fitted(arrays, shapes, directory)
     return TrainedQ(game, network, params, network_config)
@@ -381,27 +380,36 @@ def read_file(
     Raises:
         ValueError: the file is missing, damaged or too large.
     """
-    with (
-        _reading(source),
-        open_regular(path, 8 + MAX_HEADER_BYTES + most) as file,
-    ):
-        # The length of the header, then the header, then the arrays.
-        length = int.from_bytes(file.read(8), "little")
-        if not 0 < length <= MAX_HEADER_BYTES:
-            raise ValueError(
-                f"its header must have from 1 to {MAX_HEADER_BYTES} bytes: {length}"
-            )
-        header = json.loads(file.read(length))
-        text = header.get("__metadata__", {}).get(SETTINGS_KEY)
-        if text is None:
-            raise ValueError("its header has no settings of azjax")
-        if len(text) > MAX_CONFIG_BYTES:
-            raise ValueError(
-                f"its settings have more than {MAX_CONFIG_BYTES} characters"
-            )
-        config = json.loads(text)
-        file.seek(0)
-        return config, safetensors.numpy.load(file.read())
+    try:
+        with open_regular(path, 8 + MAX_HEADER_BYTES + most) as file:
+            # The length of the header, then the header, then the arrays.
+            length = int.from_bytes(file.read(8), "little")
+            if not 0 < length <= MAX_HEADER_BYTES:
+                raise ValueError(
+                    f"its header must have from 1 to {MAX_HEADER_BYTES} bytes: {length}"
+                )
+            header = json.loads(file.read(length))
+            text = header.get("__metadata__", {}).get(SETTINGS_KEY)
+            if text is None:
+                raise ValueError("its header has no settings of azjax")
+            if len(text) > MAX_CONFIG_BYTES:
+                raise ValueError(
+                    f"its settings have more than {MAX_CONFIG_BYTES} characters"
+                )
+            config = json.loads(text)
+            file.seek(0)
+            return config, safetensors.numpy.load(file.read())
+    except FileNotFoundError:
+        is_missing = isinstance(source, Path) and not source.exists()
+        where = f"{source}, which does not exist" if is_missing else str(source)
+        raise ValueError(
+            f"no player in {where}: training writes {PLAYER_FILE} there"
+        ) from None
+    except Exception as error:  # of a damaged file the library raises any
+        if not isinstance(source, str | Path) and store_problem(error):
+            raise
+        problem = printable(str(error), MAX_MESSAGE)
+        raise ValueError(f"the player in {source} is damaged: {problem}") from error
 
 
 def _fitted(arrays: Mapping[str, np.ndarray], shapes: V, source: Source) -> V:
@@ -437,24 +445,6 @@ def named_leaves(variables: Any) -> dict[str, Any]:
         jax.tree_util.keystr(path, simple=True, separator="/"): value
         for path, value in jax.tree.leaves_with_path(variables)
     }
-
-
-@contextlib.contextmanager
-def _reading(source: Source) -> Iterator[None]:
-    """Converts errors of reading a player's file to ValueErrors with its source."""
-    try:
-        yield
-    except FileNotFoundError:
-        is_missing = isinstance(source, Path) and not source.exists()
-        where = f"{source}, which does not exist" if is_missing else str(source)
-        raise ValueError(
-            f"no player in {where}: training writes {PLAYER_FILE} there"
-        ) from None
-    except Exception as error:  # of a damaged file the library raises any
-        if not isinstance(source, str | Path) and store_problem(error):
-            raise
-        problem = printable(str(error), MAX_MESSAGE)
-        raise ValueError(f"the player in {source} is damaged: {problem}") from error
 
 
 def _check_kind(source: Source, config: Any, kind: str | None) -> None:

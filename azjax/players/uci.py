@@ -14,8 +14,7 @@ from azjax.games import Game, State
 from azjax.games.chess import Chess
 from azjax.games.chess.scores import expected_result
 from azjax.games.core import compiled_mask
-from azjax.games.host import next_state
-from azjax.players.core import MoveDecision, PlayerSession
+from azjax.players.core import MoveDecision
 from azjax.players.engine import (
     MAX_ANSWER,
     MAX_NAME,
@@ -111,11 +110,6 @@ class UciPlayer(EnginePlayer[UciProcess]):
         if re.fullmatch("[1-9][0-9]{0,3}", threads.get("threads", "")):
             self.num_threads = int(threads["threads"])
 
-    def start_session(self, game: Game, seed: int) -> PlayerSession:
-        """Starts a session for a game of chess; see `EnginePlayer.start_session`."""
-        check_is_chess(game)
-        return super().start_session(game, seed)
-
     def _start(self) -> UciProcess:
         engine, seconds = UciProcess(self.arguments), self.start_seconds
         declared: dict[str, UciOption] = {}  # by the name in lower case
@@ -155,12 +149,13 @@ class UciPlayer(EnginePlayer[UciProcess]):
         self, engine: UciProcess, game: Game, seed: int, idle: list[UciProcess]
     ) -> "_UciSession":
         del seed
+        chess = check_is_chess(game)
         engine.send("ucinewgame", self.start_seconds)
         for _ in engine.answer("isready", "readyok", self.start_seconds):
             pass
         seconds = self.move_seconds + self.limits.get("movetime", 0) / 1000
         command = " ".join(["go", *(f"{k} {n}" for k, n in self.limits.items())])
-        return _UciSession(engine, check_is_chess(game), idle, command, seconds)
+        return _UciSession(engine, chess, idle, command, seconds)
 
 
 def check_is_chess(game: Game) -> Chess:
@@ -193,10 +188,8 @@ class _UciSession(EngineSession[UciProcess]):
         known = self._num_known(moves)
         del self._moves[known:], self._texts[known:], self._states[known + 1 :]
         for action in map(int, moves[known:]):
-            before = self._states[-1]
-            self._texts.append(self._game.action_to_text(before, action))
-            self._moves.append(action)
-            self._states.append(next_state(self._game, before, action))
+            self._texts.append(self._game.action_to_text(self._states[-1], action))
+            self._add(action)
         moves_part = ["moves", *self._texts] if self._texts else []
         position = " ".join(["position startpos", *moves_part])
         answer, value = "", None
