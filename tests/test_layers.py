@@ -69,6 +69,30 @@ def test_no_part_imports_from_a_higher_layer(imports):
     assert upwards == []
 
 
+def test_no_files_import_each_other_in_a_circle(imports):
+    """`__init__` files, which collect names, are left out."""
+    paths = {
+        ".".join(("azjax", *path.with_suffix("").parts)): path
+        for path in imports
+        if path.stem != "__init__"
+    }
+    left = {
+        module: {other for name in imports[path] for other in parents(name)}
+        & (paths.keys() - {module})
+        for module, path in paths.items()
+    }
+    while left:
+        done = {module for module, used in left.items() if not used & left.keys()}
+        assert done, f"a circle is among {sorted(left)}"
+        left = {module: left[module] for module in left.keys() - done}
+
+
+def parents(name):
+    """Returns a dotted name without 0, 1 or more of its last parts."""
+    parts = name.split(".")
+    return {".".join(parts[:number]) for number in range(1, len(parts) + 1)}
+
+
 def test_the_libraries_with_games_are_imported_by_their_adapters_only(imports):
     for path, names in imports.items():
         module = ".".join(("azjax", *path.with_suffix("").parts))
