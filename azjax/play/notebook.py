@@ -16,31 +16,22 @@ from azjax.play.review import find_game
 from azjax.play.server.limits import Limits
 from azjax.play.server.messages import (
     DecisionRequest,
-    Message,
     MessageError,
-    ParseRequest,
-    PositionRequest,
-    ReadRequest,
-    ReplayRequest,
     ReviewRequest,
     StartRequest,
+    StopRequest,
     parse,
 )
 from azjax.play.server.positions import (
     RESIGNATION,
     Rules,
+    answer,
     describe_decision,
-    describe_moves,
-    describe_position,
-    describe_start,
-)
-from azjax.play.server.registry import LoadedPlayer, SharedResources
-from azjax.play.server.reviewing import (
-    QueuedPlayer,
     describe_record,
     describe_review,
-    describe_text,
+    describe_start,
 )
+from azjax.play.server.registry import LoadedPlayer, QueuedPlayer, SharedResources
 from azjax.play.server.search_workers import Job
 from azjax.play.server.search_workers import report as report_error
 from azjax.players import AnyPlayer
@@ -199,33 +190,23 @@ class Board(anywidget.AnyWidget):
             self._answer(view, error.id, "error", str(error))
             return
         try:
-            if isinstance(message, DecisionRequest):
-                self._decide(view, message)
-            elif isinstance(message, ReviewRequest):
-                self._review(view, message)
-            else:
-                self._answer(view, message.id, "answer", self._value(view, message))
+            match message:
+                case DecisionRequest():
+                    self._decide(view, message)
+                case ReviewRequest():
+                    self._review(view, message)
+                case StartRequest():
+                    self._answer(view, message.id, "answer", self._description)
+                case StopRequest():
+                    self._cancel(view)
+                    self._answer(view, message.id, "answer", None)
+                case _:
+                    value = answer(self._rules, message)
+                    self._answer(view, message.id, "answer", value)
         except ValueError as error:
             self._answer(view, message.id, "error", str(error))
         except Exception as error:
             self._answer(view, message.id, "error", report_error(error))
-
-    def _value(
-        self, view: int, message: Message
-    ) -> dict[str, Any] | list[dict[str, Any]] | int | None:
-        match message:
-            case StartRequest():
-                return self._description
-            case PositionRequest():
-                return describe_position(self._rules, message.actions)
-            case ReplayRequest():
-                return describe_moves(self._rules, message.actions)
-            case ParseRequest():
-                return self._rules.parse(message.actions, message.text)
-            case ReadRequest():
-                return describe_text(self._rules.game, message.text)
-        self._cancel(view)
-        return None
 
     def _decide(self, view: int, message: DecisionRequest) -> None:
         assert self._opponent is not None

@@ -366,7 +366,7 @@ def test_an_unexpected_error_is_answered(monkeypatch, capsys):
         raise MemoryError
 
     kernel = Kernel("tic_tac_toe")
-    monkeypatch.setattr("azjax.play.notebook.describe_position", fail)
+    monkeypatch.setattr("azjax.play.server.positions.describe_position", fail)
     id = kernel.send_request("position", actions=[])
     assert kernel.answer(id) == (
         "error",

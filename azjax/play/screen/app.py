@@ -17,7 +17,7 @@ from textual.binding import Binding
 from textual.containers import Container, VerticalScroll
 from textual.geometry import Size
 from textual.screen import ModalScreen
-from textual.suggester import Suggester
+from textual.suggester import SuggestFromList
 from textual.widget import Widget
 from textual.widgets import Footer, Input, Static
 
@@ -347,13 +347,7 @@ class Entry(Input):
     ]
 
     def __init__(self, session: Session, board: Board, submit: Callable[[str], None]):
-        self.completions = Completions()
-        super().__init__(
-            id="entry",
-            compact=True,
-            suggester=self.completions,
-            select_on_focus=False,
-        )
+        super().__init__(id="entry", compact=True, select_on_focus=False)
         self._session, self._board, self._submit = session, board, submit
 
     def complete_moves(self, unplaced: list[int]) -> None:
@@ -366,7 +360,7 @@ class Entry(Input):
         legal = session.legal_actions() if session.is_persons_turn else []
         moves = [game.action_to_text(state, action) for action in legal]
         commands = [command.names[0] for command in COMMANDS]
-        self.completions.set_texts([*moves, *commands])
+        self.suggester = SuggestFromList([*moves, *commands], case_sensitive=False)
         placeholder = "type a move or a command, or use arrows and Enter"
         if unplaced:
             names = [game.action_to_text(state, action) for action in unplaced[:8]]
@@ -413,36 +407,17 @@ class Entry(Input):
         else:
             self._board.move_cursor(0, 1)
 
-    def action_complete(self) -> None:
+    async def action_complete(self) -> None:
         """Accepts the suggested completion."""
-        self.value = self.completions.find(self.value) or self.value
+        if self.suggester is not None:
+            found = await self.suggester.get_suggestion(self.value.casefold())
+            self.value = found or self.value
         self.action_end()
 
     def action_clear(self) -> None:
         """Clears the line and deselects the piece."""
         self.clear()
         self._board.deselect()
-
-
-class Completions(Suggester):
-    """Completions of a typed line."""
-
-    def __init__(self):
-        super().__init__(use_cache=False, case_sensitive=False)
-        self._texts: list[str] = []
-
-    def set_texts(self, texts: list[str]) -> None:
-        """Sets the texts that can be completed."""
-        self._texts = texts
-
-    async def get_suggestion(self, value: str) -> str | None:
-        """Returns the first text that starts with `value`; called by Textual."""
-        return self.find(value)
-
-    def find(self, value: str) -> str | None:
-        """Returns the first text that starts with `value`, in any case."""
-        matching = (t for t in self._texts if t.lower().startswith(value.lower()))
-        return next(matching, None)
 
 
 class PlayApp(App[None]):

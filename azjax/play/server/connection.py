@@ -16,10 +16,7 @@ from azjax.play.server.messages import (
     DecisionRequest,
     Message,
     MessageError,
-    ParseRequest,
-    PositionRequest,
     ReadRequest,
-    ReplayRequest,
     ReviewRequest,
     StartRequest,
     StopRequest,
@@ -28,16 +25,11 @@ from azjax.play.server.messages import (
 from azjax.play.server.positions import (
     RESIGNATION,
     Rules,
+    answer,
     describe_decision,
-    describe_moves,
-    describe_position,
-)
-from azjax.play.server.registry import PlayerRegistry
-from azjax.play.server.reviewing import (
-    QueuedPlayer,
     describe_review,
-    describe_text,
 )
+from azjax.play.server.registry import PlayerRegistry, QueuedPlayer
 from azjax.play.server.search_workers import Job, SessionWorker, report
 
 T = TypeVar("T")
@@ -247,14 +239,8 @@ class Connection:
             case ReadRequest():
                 # A long game takes a second; a client waits before it sends the next.
                 read = rules.game, message.text
-                return await self._pools.run_shared(read, describe_text, *read)
-            case PositionRequest():
-                answer = describe_position, rules, message.actions
-            case ReplayRequest():
-                answer = describe_moves, rules, message.actions
-            case ParseRequest():
-                answer = rules.parse, message.actions, message.text
-        return await self._pools.run(*answer)
+                return await self._pools.run_shared(read, answer, rules, message)
+        return await self._pools.run(answer, rules, message)
 
     async def _start(self, message: StartRequest) -> dict[str, Any]:
         self._cancel_decision()
@@ -303,7 +289,7 @@ class Connection:
             activity.num_reviews -= is_review
             activity.last_answer = time.monotonic()
 
-        async def answer(turn: int) -> None:
+        async def send_answer(turn: int) -> None:
             with contextlib.suppress(WebSocketDisconnect):
                 async with self._sending_errors(message.id):
                     if isinstance(message, ReviewRequest):
@@ -312,7 +298,7 @@ class Connection:
                         value = await self._decide(message, turn)
                     await self._send(message.id, "answer", value)
 
-        task = asyncio.create_task(answer(self._turn))
+        task = asyncio.create_task(send_answer(self._turn))
         self._decisions.add(task)
         activity.num_decisions += 1
         activity.num_reviews += is_review

@@ -8,19 +8,32 @@ import copy
 import math
 import re
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import jax
 import numpy as np
 
-from azjax.games import Game, State, game_title
+from azjax.games import Game, GameRecord, State, game_title
+from azjax.games.game_record import RESULTS
 from azjax.games.host import compiled
+from azjax.games.reading import read_game
 from azjax.games.rendering import CELL_SIZE, Cell, board_parts
+from azjax.play.review import ReviewedMove, exact_text, review, summaries
 from azjax.play.server.memory import PROGRAM_BYTES, array_bytes
+from azjax.play.server.messages import (
+    MAX_SHOWN,
+    ParseRequest,
+    PositionRequest,
+    ReadRequest,
+    ReplayRequest,
+)
+from azjax.play.server.runs import one_line
+from azjax.play.server.search_workers import CancelledError
 from azjax.play.text_output import expected_value, rank_moves, side_names
-from azjax.players import Branches, MoveDecision
+from azjax.players import AnyPlayer, Branches, MoveDecision
 
+PositionMessage = PositionRequest | ReplayRequest | ParseRequest | ReadRequest
 MAX_MOVES = 60  # of a decision; the first ones of the ranking
 RESIGNATION = {"resigns": True}  # in place of a decision
 _SIZES = re.compile(r'(width|height)="([0-9.]+)')
@@ -115,14 +128,6 @@ class Rules:
         # Passing a NumPy number is faster than making a `jnp.int32`.
         number: Any = np.int32(action)
         return on_host(self.game.step(state, number))
-
-    def parse(self, actions: Sequence[int], text: str) -> int:
-        """Returns the action that a text names after some actions.
-
-        Raises:
-            ValueError: the text names no legal action.
-        """
-        return self.game.text_to_action(self.state(actions), text)
 
     def legal_actions(self, state: State) -> list[int]:
         """Returns the legal actions, none when the game is over."""
@@ -417,3 +422,92 @@ def _board(game: Game, height: int, width: int, picture: str | None) -> dict[str
 
 def _rounded(places: Sequence[tuple[float, float]]) -> list[list[float]]:
     return [[round(x, 2), round(y, 2)] for x, y in places]
+
+
+def describe_text(game: Game, text: str) -> dict[str, Any]:
+    """Returns the first game of a text, as JSON; see `read_game`.
+
+    Raises:
+        ValueError: it cannot be read; the message is one short line.
+    """
+    try:
+        record = read_game(text, game)
+    except RecursionError:
+        raise ValueError("the text is nested too deeply") from None
+    except ValueError as error:
+        raise ValueError(one_line(error)) from None
+    return describe_record(record)
+
+
+def describe_record(record: GameRecord) -> dict[str, Any]:
+    """Returns a game as JSON."""
+    result = "unfinished" if record.result is None else RESULTS[record.result]
+    names = [name[:MAX_SHOWN] for name in record.names]
+    return {"actions": record.moves, "players": names, "result": result}
+
+
+def describe_review(
+    rules: Rules,
+    actions: Sequence[int],
+    reviewer: AnyPlayer,
+    solver: AnyPlayer | None,
+    report: Callable[[dict[str, Any]], object],
+) -> dict[str, Any] | None:
+    """Reviews a game; blocks until it is done.
+
+    Args:
+        rules: rules of the game.
+        actions: legal actions from the initial position.
+        reviewer: the player whose opinion is given.
+        solver: gives exact results.
+        report: called with each reviewed move, as JSON.
+
+    Returns:
+        What holds for the whole game, as JSON; None if the reviewer was cancelled.
+
+    Raises:
+        ValueError: an action is illegal, or the reviewer fails or gives no values.
+    """
+    rules.state(actions)
+    moves: list[ReviewedMove] = []
+    try:
+        for move in review(rules.game, actions, reviewer, solver):
+            state = rules.state(actions[: len(moves)])
+            moves.append(move)
+            best = rules.game.action_cells(state, move.best_action)
+            report(
+                {
+                    "ply": len(moves),
+                    "text": move.text,
+                    "mark": move.mark,
+                    "before": json_number(move.before),
+                    "after": json_number(move.after),
+                    "loss": json_number(move.loss),
+                    "best": move.best,
+                    "bestAction": move.best_action,
+                    "bestCells": cell_numbers(rules.game, best),
+                    "exact": exact_text(move),
+                    "exactBefore": move.exact_before,
+                    "exactAfter": move.exact_after,
+                }
+            )
+    except CancelledError:
+        return None
+    return {"summaries": summaries(rules.game, moves)}
+
+
+def answer(rules: Rules, message: PositionMessage) -> Any:
+    """Returns the answer to a message about positions or texts, as JSON.
+
+    Raises:
+        ValueError: an action is illegal, or a text cannot be read.
+    """
+    match message:
+        case PositionRequest():
+            return describe_position(rules, message.actions)
+        case ReplayRequest():
+            return describe_moves(rules, message.actions)
+        case ParseRequest():
+            return rules.game.text_to_action(rules.state(message.actions), message.text)
+        case ReadRequest():
+            return describe_text(rules.game, message.text)

@@ -11,12 +11,12 @@ import sys
 import threading
 import time
 import traceback
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from azjax.games import Game
+from azjax.games import Game, State
 from azjax.play.incremental_search import (
     MAX_STRENGTH,
     STRENGTHS,
@@ -44,8 +44,13 @@ from azjax.play.server.positions import (
     describe_start,
 )
 from azjax.play.server.runs import one_line
-from azjax.play.server.search_workers import SearchWorker, SessionWorker
-from azjax.players import AnyPlayer, ExternalPlayer
+from azjax.play.server.search_workers import (
+    CancelledError,
+    Job,
+    SearchWorker,
+    SessionWorker,
+)
+from azjax.players import AnyPlayer, ExternalPlayer, MoveDecision, ResignError
 from azjax.players.serialization import PLAYER_FILE
 from azjax.players.simple import perfect_player
 
@@ -269,6 +274,63 @@ class LoadedPlayer:
     def _search(self, plan: SlicePlan | None) -> IncrementalSearch:
         assert not isinstance(self._player, ExternalPlayer)
         return IncrementalSearch(self._player, plan, self._game.init())
+
+
+class QueuedPlayer:
+    """A loaded player that decides in its workers' queues, one position at a time, as
+    for a client that plays without pause.
+
+    It is an external player with one session. Another thread may cancel it.
+
+    is_done: whether it was cancelled.
+
+    Args:
+        loaded: the player, with its own number of simulations.
+        limits: limits of each search.
+    """
+
+    def __init__(self, loaded: LoadedPlayer, limits: Limits):
+        self.is_done = False
+        self._loaded, self._limits = loaded, limits
+        self._changed = threading.Event()
+
+    def start_session(self, game: Game, seed: int) -> "QueuedPlayer":
+        """Returns itself."""
+        del game, seed
+        return self
+
+    def choose(self, state: State, moves: Sequence[int]) -> MoveDecision:
+        """Waits for the decision in a position.
+
+        Raises:
+            CancelledError: the player was cancelled.
+            ResignError: the player resigns.
+            ValueError: the decision failed.
+        """
+        if self.is_done:
+            raise CancelledError
+        worker, simulations = self._loaded.worker(None)
+        job = Job(state, tuple(moves), simulations, self._changed.set, self._limits)
+        worker.submit(job)
+        while not (self.is_done or job.is_done):
+            self._changed.wait()
+            self._changed.clear()
+        if not job.is_done:
+            job.cancel()
+            raise CancelledError
+        if job.error is not None:
+            raise ValueError(job.error)
+        if job.is_resigned or job.progress is None:
+            raise ResignError("it resigns")
+        return job.progress.decision
+
+    def cancel(self) -> None:
+        """Ends the running decision, and refuses further ones."""
+        self.is_done = True
+        self._changed.set()
+
+    def close(self) -> None:
+        """Does nothing: the workers are shared."""
 
 
 class PlayerRegistry:

@@ -42,6 +42,10 @@ def report(error: Exception) -> str:
     return FAILED
 
 
+class CancelledError(Exception):
+    """The decision is no longer wanted."""
+
+
 class SearchProgress(NamedTuple):
     """The latest result of a search.
 

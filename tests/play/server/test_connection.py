@@ -482,7 +482,7 @@ def test_an_error_is_sent_only_to_the_client_that_caused_it(pair, monkeypatch):
     decision = ("decide", {"actions": [], "simulations": None})
     for place, (method, params) in (
         ("registry.PlayerRegistry.describe", start),
-        ("connection.describe_position", ("position", {"actions": []})),
+        ("positions.describe_position", ("position", {"actions": []})),
         ("positions.Rules.state", decision),
         ("registry.LoadedPlayer.worker", decision),
         ("connection.describe_decision", decision),

@@ -7,14 +7,13 @@ from azjax import games
 from azjax.games import GameRecord
 from azjax.play.server import Limits
 from azjax.play.server.messages import MAX_TEXT
-from azjax.play.server.positions import Rules
-from azjax.play.server.registry import LoadedPlayer, SharedResources
-from azjax.play.server.reviewing import (
-    QueuedPlayer,
+from azjax.play.server.positions import (
+    Rules,
     describe_record,
     describe_review,
     describe_text,
 )
+from azjax.play.server.registry import LoadedPlayer, QueuedPlayer, SharedResources
 from azjax.players import MoveDecision, load
 
 GAME = games.make("tic_tac_toe")
