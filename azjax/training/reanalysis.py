@@ -42,7 +42,7 @@ from azjax.remote import replace_file
 from azjax.settings import Seed, check, check_int
 from azjax.training.config import ReplayConfig
 from azjax.training.run_directory import LOCK_FILE, locked
-from azjax.training.stored_games import check_moves, make_check, moves_of
+from azjax.training.stored_games import make_check, moves_of
 from azjax.training.stored_policy import (
     StoredPolicy,
     listed_entries,
@@ -191,9 +191,7 @@ def _count(
         for rows in batches(len(moves.ply), batch_size):
             after = np.minimum(rows + 1, len(moves.ply) - 1)
             try:
-                check_moves(
-                    check, take(moves, rows), take(moves.trajectory.state, after)
-                )
+                check(take(moves, rows), take(moves.trajectory.state, after))
             except ValueError as error:
                 raise ValueError(f"{games.path}: {error}") from None
         num_games += len(games.starts)

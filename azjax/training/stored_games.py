@@ -1,7 +1,6 @@
 """Stored games in place of self-play or of a part of it, see
 `TrainConfig.learn_from`."""
 
-import functools
 import heapq
 import itertools
 import zlib
@@ -61,62 +60,46 @@ def moves_of(rows: Rows, game: Game, policy_entries: int) -> StoredMoves:
     return StoredMoves(Trajectory(**leaves), rows.ply, rows.game)
 
 
-def make_check(game: Game) -> Callable[[Trajectory, State], jax.Array]:
-    """Returns a jitted `(moves, after) -> [N]` bool: whether the rules allow each move
-    and its policy target, and give what is stored about it. The leaves are `[N, ...]`.
+def make_check(game: Game) -> Callable[[StoredMoves, State], None]:
+    """Returns a function that checks N moves by the rules of a game, given the position
+    after each, leaves `[N, ...]`; any after the last move of a game.
+
+    It raises ValueError if the rules do not allow a move or its policy target, or give
+    another position, end or reward after it.
     """
-    return jax.jit(jax.vmap(functools.partial(_is_right, game)))
 
-
-def check_moves(
-    check: Callable[[Trajectory, State], jax.Array], moves: StoredMoves, after: State
-) -> None:
-    """Checks moves by the rules.
-
-    Args:
-        check: from `make_check`.
-        moves: N moves, leaves `[N, ...]`.
-        after: the position after each, leaves `[N, ...]`; any after the last of a game.
-
-    Raises:
-        ValueError: the rules do not allow a move, or give another position, end or
-            reward after it.
-    """
-    is_right = np.asarray(check(moves.trajectory, after))
-    if not is_right.all():
-        row = int(is_right.argmin())
-        raise ValueError(
-            "the stored games hold a move, a policy target or a result that the rules "
-            f"do not allow: move {moves.ply[row] + 1} of game {moves.game[row]}"
+    @jax.jit
+    @jax.vmap
+    def is_right(move: Trajectory, after: State) -> jax.Array:
+        action, policy = move.action.astype(jnp.int32), move.policy
+        mask = game.legal_action_mask(move.state)
+        actions = jnp.arange(mask.size) if policy.action is None else policy.action
+        is_legal = mask[action] & (mask[actions] | (policy.probability == 0)).all()
+        expected = game.step(move.state, action)
+        # People resign, or agree to a draw.
+        ends_early = move.terminated & ~expected.terminated
+        reward = game.rewards(expected)[move.state.current_player]
+        same = jax.tree.map(lambda a, b: (a == b).all(), expected, after)
+        is_same = jnp.stack(jax.tree.leaves(same)).all()
+        return (
+            is_legal
+            & ~move.state.terminated
+            & (ends_early | (expected.terminated == move.terminated))
+            & (ends_early | (reward == move.reward))
+            & (move.terminated | is_same)
         )
 
+    def check(moves: StoredMoves, after: State) -> None:
+        are_right = np.asarray(is_right(moves.trajectory, after))
+        if not are_right.all():
+            row = int(are_right.argmin())
+            raise ValueError(
+                "the stored games hold a move, a policy target or a result that the "
+                f"rules do not allow: move {moves.ply[row] + 1} of game "
+                f"{moves.game[row]}"
+            )
 
-def _is_right(game: Game, move: Trajectory, after: State) -> jax.Array:
-    """Returns whether the rules allow a move and its policy target, and give what is
-    stored about the move.
-
-    Args:
-        game: the game.
-        move: one move.
-        after: the position after the move, unless it ended the game.
-    """
-    action, policy = move.action.astype(jnp.int32), move.policy
-    mask = game.legal_action_mask(move.state)
-    actions = jnp.arange(mask.size) if policy.action is None else policy.action
-    is_legal = mask[action] & (mask[actions] | (policy.probability == 0)).all()
-    expected = game.step(move.state, action)
-    # People resign, or agree to a draw.
-    ends_early = move.terminated & ~expected.terminated
-    reward = game.rewards(expected)[move.state.current_player]
-    same = jax.tree.map(lambda a, b: (a == b).all(), expected, after)
-    is_same = jnp.stack(jax.tree.leaves(same)).all()
-    return (
-        is_legal
-        & ~move.state.terminated
-        & (ends_early | (expected.terminated == move.terminated))
-        & (ends_early | (reward == move.reward))
-        & (move.terminated | is_same)
-    )
+    return check
 
 
 def policies_of(rows: Rows, num_actions: int, entries: int) -> StoredPolicy:
@@ -375,7 +358,7 @@ class StoredGames:
             lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), (played, after)
         )
         try:
-            check_moves(self._check, *flat)
+            self._check(*flat)
         except ValueError as error:
             raise ValueError(f"{', '.join(self._sources)}: {error}") from None
         now = played.trajectory
@@ -385,17 +368,15 @@ class StoredGames:
             "games": finished.sum(),
             "first_player_score": won[finished].mean() if finished.any() else 0.0,
         }
-        by_lane = jax.tree.map(self._by_lane, now)
-        return by_lane, jax.tree.map(np.asarray, metrics)
 
-    def _by_lane(self, leaf: np.ndarray) -> jax.Array:
-        """Divides the slots `[T, S, ...]` into lanes, and copies them to the
-        devices."""
-        split = leaf.reshape(len(leaf), self._lanes.number, -1, *leaf.shape[2:])
-        laned = np.moveaxis(split, 1, 0)
-        return jax.make_array_from_callback(
-            laned.shape, self._lanes.by_lane, lambda index: laned[index]
-        )
+        def by_lane(leaf: np.ndarray) -> jax.Array:  # `[T, S, ...]`
+            split = leaf.reshape(len(leaf), self._lanes.number, -1, *leaf.shape[2:])
+            laned = np.moveaxis(split, 1, 0)
+            return jax.make_array_from_callback(
+                laned.shape, self._lanes.by_lane, lambda index: laned[index]
+            )
+
+        return jax.tree.map(by_lane, now), jax.tree.map(np.asarray, metrics)
 
     def _refill(self) -> None:
         """Takes the file that was read ahead, and begins to read the next one."""
