@@ -1,12 +1,13 @@
 """Exhaustive solution of small games."""
 
-import math
+import functools
 from typing import NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax.data.rows import pack_states
 from azjax.games import Game, State
 
 MAX_POSITIONS = 2_000_000
@@ -44,51 +45,12 @@ def solve(game: Game, *, max_positions: int = MAX_POSITIONS) -> Solution:
         TooManyPositionsError: the game has more than `max_positions` positions.
         ValueError: games take longer than `game.max_moves`.
     """
-    layers = _reachable(game, max_positions)
-    results = []
-    values_after = np.zeros(0, np.float32)
-    for layer in reversed(layers):
-        # `values_after` is for player 0 in both cases.
-        is_first = layer.states.current_player == 0
-        sign = np.where(is_first, 1, -1).astype(np.float32)
-        is_legal = layer.child >= 0
-        action_values = np.full(is_legal.shape, np.nan, np.float32)
-        action_values[is_legal] = values_after[layer.child[is_legal]]
-        action_values *= sign[:, None]
-        best = np.max(action_values, axis=1, where=is_legal, initial=-1)
-        values = np.where(is_legal.any(axis=1), best, sign * layer.outcome)
-        values_after = sign * values
-        results.append((values, action_values))
-    values, action_values = zip(*reversed(results), strict=True)
-    sizes = [len(layer_values) for layer_values in values]
-    return Solution(
-        states=jax.tree.map(
-            lambda *leaves: np.concatenate(leaves), *(layer.states for layer in layers)
-        ),
-        num_moves=np.repeat(np.arange(len(sizes), dtype=np.int32), sizes),
-        values=np.concatenate(values),
-        action_values=np.concatenate(action_values),
-    )
-
-
-class _Layer(NamedTuple):
-    """The N positions after the same number of moves.
-
-    states: leaves `[N, ...]`.
-    outcome: `[N]` float32; result for player 0 of terminated games.
-    child: `[N, A]` int; index of each successor in the next layer, -1 where illegal.
-    """
-
-    states: State
-    outcome: np.ndarray
-    child: np.ndarray
-
-
-def _reachable(game: Game, max_positions: int) -> list[_Layer]:
-    """Returns all reachable positions by number of moves."""
-    expand = jax.jit(lambda states: _expand(game, states))
+    # All reachable positions by number of moves: the states, leaves `[N, ...]`, the
+    # results for player 0 of terminated games, `[N]`, and the index of each successor
+    # in the next layer, `[N, A]`, -1 where illegal.
+    expand = jax.jit(functools.partial(_expand, game))
     states = jax.tree.map(lambda leaf: np.asarray(leaf)[None], game.init())
-    layers = []
+    layers: list[tuple[State, np.ndarray, np.ndarray]] = []
     num_positions = 0
     while len(states.terminated):
         num_positions += len(states.terminated)
@@ -109,9 +71,31 @@ def _reachable(game: Game, max_positions: int) -> list[_Layer]:
         )
         child = np.full(is_legal.shape, -1)
         child[is_legal] = inverse
-        layers.append(_Layer(states, outcome, child))
+        layers.append((states, outcome, child))
         states = _take(after, first)
-    return layers
+    # From the last layer back; `values_after` is for player 0.
+    results = []
+    values_after = np.zeros(0, np.float32)
+    for states, outcome, child in reversed(layers):
+        sign = np.where(states.current_player == 0, 1, -1).astype(np.float32)
+        is_legal = child >= 0
+        action_values = np.full(is_legal.shape, np.nan, np.float32)
+        action_values[is_legal] = values_after[child[is_legal]]
+        action_values *= sign[:, None]
+        best = np.max(action_values, axis=1, where=is_legal, initial=-1)
+        values = np.where(is_legal.any(axis=1), best, sign * outcome)
+        values_after = sign * values
+        results.append((values, action_values))
+    values, action_values = zip(*reversed(results), strict=True)
+    sizes = [len(layer_values) for layer_values in values]
+    return Solution(
+        states=jax.tree.map(
+            lambda *leaves: np.concatenate(leaves), *(layer[0] for layer in layers)
+        ),
+        num_moves=np.repeat(np.arange(len(sizes), dtype=np.int32), sizes),
+        values=np.concatenate(values),
+        action_values=np.concatenate(action_values),
+    )
 
 
 def _expand(game: Game, states: State) -> tuple[State, jax.Array, jax.Array]:
@@ -143,10 +127,5 @@ def _take(tree, rows):
 
 def as_bytes(states: State) -> np.ndarray:
     """Returns `[N]` opaque values that are equal where the states are equal."""
-    size = len(states.terminated)
-    rows = []
-    for leaf in jax.tree.leaves(states):
-        num_bytes = math.prod(leaf.shape[1:]) * leaf.itemsize
-        rows.append(leaf.reshape(-1).view(np.uint8).reshape(size, num_bytes))
-    packed = np.concatenate(rows, axis=1)
+    packed = pack_states(states, 1)
     return packed.view(np.dtype((np.void, packed.shape[1]))).ravel()

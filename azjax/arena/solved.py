@@ -226,96 +226,89 @@ def read(game: Game, path: str | os.PathLike[str]) -> SolvedPositions:
         ValueError: the file or a line cannot be read; the message names the line.
     """
     path = Path(path)
-    rows = _read_rows(game, path)
-    num_moves = max(len(row.moves) for row in rows)
-    moves = np.full((len(rows), num_moves), -1, np.int32)
-    for index, row in enumerate(rows):
-        moves[index, : len(row.moves)] = row.moves
-    states, faults, legal = jax.tree.map(np.asarray, _replay(game, moves))
-    action_values = np.stack([row.values for row in rows])
-    for index, row in enumerate(rows):
-        fault = _row_fault(
-            row, faults[index], legal[index], bool(states.terminated[index])
-        )
-        if fault:
-            raise ValueError(f"{path}, line {row.line}: {fault}")
-    groups = np.array([row.group for row in rows])
-    return SolvedPositions(game, states, action_values, groups)
-
-
-class _Row(NamedTuple):
-    """A line of a file: its number, actions, `[A]` values and group."""
-
-    line: int
-    moves: list[int]
-    values: np.ndarray
-    group: str
-
-
-def _read_rows(game: Game, path: Path) -> list[_Row]:
     try:
-        text = read_whole(path, MAX_FILE_BYTES).decode("utf-8-sig")
+        content = read_whole(path, MAX_FILE_BYTES).decode("utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not a text file"
         raise ValueError(f"{path}: {reason}") from error
-    reader = csv.reader(text.splitlines())
-    rows = []
+    columns = [f"q{action}" for action in range(game.num_actions)]
+    known = {str(action + 1): action for action in range(game.num_actions)}
+    reader, lines = csv.reader(content.splitlines()), []
+    sequences, values, groups = [], [], []
     try:
         header = next(reader, [])
-        values = [f"q{action}" for action in range(game.num_actions + 1)]
-        missing = [name for name in ["moves", *values[:-1]] if name not in header]
+        missing = [name for name in ["moves", *columns] if name not in header]
         if missing:
             raise ValueError(
                 f"no column {missing[0]!r} in the header; {game.name} needs moves, "
-                f"{values[0]}, ..., {values[-2]}"
+                f"{columns[0]}, ..., {columns[-1]}"
             )
-        if values[-1] in header:
+        if f"q{len(columns)}" in header:
             raise ValueError(
-                f"column {values[-1]!r} in the header, but {game.name} has "
-                f"{game.num_actions} actions, the last of them {values[-2]}"
+                f"column 'q{len(columns)}' in the header, but {game.name} has "
+                f"{len(columns)} actions, the last of them {columns[-1]}"
             )
         for fields in filter(None, reader):
-            rows.append(_parse_row(game, header, fields, reader.line_num))
+            if len(fields) != len(header):
+                raise ValueError(
+                    f"{len(fields)} fields, but the header has {len(header)}"
+                )
+            row = dict(zip(header, fields, strict=True))
+            for name in columns:
+                if row[name].strip() not in ("", "-1", "0", "1"):
+                    raise ValueError(
+                        f"{name} is {quoted(row[name].strip())}; a value is 1, 0 or -1"
+                    )
+            numbers = row["moves"].split()
+            if len(columns) <= 9:
+                numbers = list("".join(numbers))
+            for index, number in enumerate(numbers, 1):
+                if number not in known:
+                    raise ValueError(
+                        f"move {index} is {quoted(number)}, not a number from 1 to "
+                        f"{len(columns)}"
+                    )
+            if len(numbers) > game.max_moves:
+                raise ValueError(
+                    f"{len(numbers)} moves, but no game is longer than {game.max_moves}"
+                )
+            group = row.get("set", _ONE_GROUP)
+            if len(group) > MAX_GROUP:  # an array has room for the longest everywhere
+                raise ValueError(
+                    f"set has more than {MAX_GROUP} characters: {quoted(group)}"
+                )
+            lines.append(reader.line_num)
+            sequences.append([known[number] for number in numbers])
+            values.append([float(row[name].strip() or "nan") for name in columns])
+            groups.append(group)
     except (ValueError, csv.Error) as error:
         line = max(reader.line_num, 1)
         raise ValueError(f"{path}, line {line}: {error}") from None
-    if not rows:
+    if not lines:
         raise ValueError(f"{path}, line 1: no positions after the header")
-    return rows
-
-
-def _parse_row(game: Game, header: list[str], fields: list[str], line: int) -> _Row:
-    if len(fields) != len(header):
-        raise ValueError(f"{len(fields)} fields, but the header has {len(header)}")
-    row = dict(zip(header, fields, strict=True))
-    values = []
-    for action in range(game.num_actions):
-        text = row[f"q{action}"].strip()
-        if text not in ("", "-1", "0", "1"):
-            raise ValueError(f"q{action} is {quoted(text)}; a value is 1, 0 or -1")
-        values.append(float(text or "nan"))
-    moves, group = _parse_moves(game, row["moves"]), row.get("set", _ONE_GROUP)
-    if len(group) > MAX_GROUP:  # each position has an array's room for the longest
-        raise ValueError(f"set has more than {MAX_GROUP} characters: {quoted(group)}")
-    return _Row(line, moves, np.array(values, np.float32), group)
-
-
-def _parse_moves(game: Game, text: str) -> list[int]:
-    """Parses the actions."""
-    is_compact = game.num_actions <= 9
-    numbers = list("".join(text.split())) if is_compact else text.split()
-    known = {str(action + 1): action for action in range(game.num_actions)}
-    for index, number in enumerate(numbers):
-        if number not in known:
-            raise ValueError(
-                f"move {index + 1} is {quoted(number)}, not a number from 1 to "
-                f"{game.num_actions}"
-            )
-    if len(numbers) > game.max_moves:
-        raise ValueError(
-            f"{len(numbers)} moves, but no game is longer than {game.max_moves}"
-        )
-    return [known[number] for number in numbers]
+    moves = np.full((len(lines), max(map(len, sequences))), -1, np.int32)
+    for row, sequence in zip(moves, sequences, strict=True):
+        row[: len(sequence)] = sequence
+    states, faults, legal = jax.tree.map(np.asarray, _replay(game, moves))
+    action_values = np.array(values, np.float32)
+    is_wrong = ~np.isnan(action_values) != legal
+    wrong = states.terminated | is_wrong.any(axis=1) | faults.any(axis=1)
+    if wrong.any():
+        index = int(wrong.argmax())
+        if faults[index].any():
+            number = int((faults[index] != _NO_FAULT).argmax())
+            is_illegal = faults[index, number] == _ILLEGAL
+            why = "is illegal" if is_illegal else "follows the game's end"
+            fault = f"move {number + 1}, {moves[index, number] + 1}, {why}"
+        elif states.terminated[index]:
+            fault = "the game is over after these moves"
+        else:
+            action = int(is_wrong[index].argmax())
+            fault = f"q{action} has a value, but the action is illegal"
+            if legal[index, action]:
+                fault = f"q{action} is empty, but the action is legal"
+        raise ValueError(f"{path}, line {lines[index]}: {fault}")
+    return SolvedPositions(game, states, action_values, np.array(groups))
 
 
 _NO_FAULT, _ILLEGAL, _GAME_OVER = range(3)
@@ -346,26 +339,6 @@ def _replay(game: Game, moves: jax.Array) -> tuple[State, jax.Array, jax.Array]:
         moves
     )
     return states, faults, jax.vmap(game.legal_action_mask)(states)
-
-
-def _row_fault(
-    row: _Row, faults: np.ndarray, legal: np.ndarray, is_over: bool
-) -> str | None:
-    """Describes the error in a row, given the results of `_replay`."""
-    if faults.any():
-        index = int((faults != _NO_FAULT).argmax())
-        number = row.moves[index] + 1
-        reason = "is illegal" if faults[index] == _ILLEGAL else "follows the game's end"
-        return f"move {index + 1}, {number}, {reason}"
-    if is_over:
-        return "the game is over after these moves"
-    has_value = ~np.isnan(row.values)
-    if (has_value == legal).all():
-        return None
-    action = int((has_value != legal).argmax())
-    if legal[action]:
-        return f"q{action} is empty, but the action is legal"
-    return f"q{action} has a value, but the action is illegal"
 
 
 def import_positions(paths: Sequence[Path], directory: Path, game: Game) -> Imported:

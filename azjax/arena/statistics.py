@@ -159,7 +159,16 @@ def rate(
     Raises:
         ValueError: some players are not connected by games.
     """
-    _check_connected(num_players, pair_points)
+    known, new = {0}, {0}
+    while new:
+        pairs = [pair for met in pair_points for pair in (met, met[::-1])]
+        new = {other for player, other in pairs if player in known} - known
+        known |= new
+    if len(known) < num_players:
+        raise ValueError(
+            f"{num_players - len(known)} of {num_players} players are not connected to "
+            "the others by games"
+        )
     counts = {
         met: (np.asarray(points)[:, None] / 2 == PAIR_SCORES).sum(axis=0)
         for met, points in pair_points.items()
@@ -229,22 +238,3 @@ def _anchored(strength: np.ndarray, anchor: tuple[int, float] | None) -> np.ndar
         return elo
     player, rating = anchor
     return elo - elo[:, [player]] + rating
-
-
-def _check_connected(
-    num_players: int, pair_points: Mapping[tuple[int, int], object]
-) -> None:
-    known, new = {0}, {0}
-    while new:
-        new = {
-            other
-            for met in pair_points
-            for player, other in (met, met[::-1])
-            if player in known
-        } - known
-        known |= new
-    if len(known) < num_players:
-        raise ValueError(
-            f"{num_players - len(known)} of {num_players} players are not connected to "
-            "the others by games"
-        )

@@ -3,6 +3,10 @@ games in the order in which they were played.
 
 A file holds the positions of one or several iterations, as played by one process:
 `00000001-00000012-0.parquet` holds those of iterations 1 to 12 of process 0.
+
+Functions that read raise a ValueError, whose message has the path, if files are not
+those of one run of the game, or are damaged, and an OSError if they cannot be read;
+functions that write raise an OSError.
 """
 
 import re
@@ -87,12 +91,7 @@ def game_files(directory: Directory) -> list[GameFile]:
 
 def readable_files(directory: Directory) -> list[GameFile]:
     """Returns the files of positions in a directory, by iteration, for a reader, who
-    would miss positions of Parquet files with other names.
-
-    Raises:
-        ValueError: a Parquet file has another name.
-        OSError: the directory cannot be read.
-    """
+    would miss positions of Parquet files with other names and is told of them."""
     found = game_files(directory)
     known = {file.path.name for file in found}
     with store_errors(directory):
@@ -207,11 +206,7 @@ class GamesWriter:
         self._waiting.append(self._thread.submit(collect))
 
     def flush(self) -> None:
-        """Writes all positions that were added, and waits for the end.
-
-        Raises:
-            OSError: a file cannot be written.
-        """
+        """Writes all positions that were added, and waits for the end."""
         self._waiting.append(self._thread.submit(self._write))
         while self._waiting:
             self._waiting.popleft().result()
@@ -270,11 +265,6 @@ def stored_files(sources: Sequence[str], game: Game) -> list[list[GameFile]]:
     Args:
         sources: run directories, or directories of files of games.
         game: the game.
-
-    Raises:
-        ValueError: a source has no games, or games of another game or schema or of
-            several runs, or is damaged.
-        OSError: a source cannot be read.
     """
     found = []
     for source in sources:
@@ -286,12 +276,7 @@ def stored_files(sources: Sequence[str], game: Game) -> list[list[GameFile]]:
 
 
 def stored_game(source: str) -> Game:
-    """Returns the game of a source of `stored_files`, as its first file states it.
-
-    Raises:
-        ValueError: the source has no games, or is damaged.
-        OSError: the source cannot be read.
-    """
+    """Returns the game of a source of `stored_files`, as its first file states it."""
     return stated_game(_files_of(source)[0].path)
 
 
@@ -325,10 +310,6 @@ def games_of_file(
         files: of one source of `stored_files`.
         number: index of the file.
         game: the game.
-
-    Raises:
-        ValueError: a file is damaged, or holds values that no search gives.
-        OSError: a file cannot be read.
     """
     file = files[number]
     table = _read_table(file.path, game)

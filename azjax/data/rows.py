@@ -2,11 +2,16 @@
 
 `SCHEMA_VERSION` is stored in each file, with the game spec, the version of azjax, the
 run's id, and the layout of the packed states.
+
+Functions that read a file raise a ValueError, whose message has the path, if it is no
+file of games of the wanted game and the current schema, or damaged, and an OSError if
+it cannot be read.
 """
 
 import contextlib
 import importlib.metadata
 import json
+import math
 from collections.abc import Iterator
 from typing import Any, NamedTuple
 
@@ -202,12 +207,7 @@ def check_values(rows: Rows, game: Game) -> None:
 
 
 def read_about(path: Directory) -> tuple[pa.Schema, dict[str, Any]]:
-    """Returns the columns and the metadata of a file of games.
-
-    Raises:
-        ValueError: it is no file of games, or damaged.
-        OSError: it cannot be read.
-    """
+    """Returns the columns and the metadata of a file of games."""
     with opened_parquet(path) as parquet:
         schema = parquet.schema_arrow
     try:
@@ -221,12 +221,7 @@ def read_about(path: Directory) -> tuple[pa.Schema, dict[str, Any]]:
 
 @contextlib.contextmanager
 def opened_parquet(path: Directory) -> Iterator[pq.ParquetFile]:
-    """A context with an open Parquet file of any content.
-
-    Raises:
-        ValueError: it is no Parquet file, or damaged.
-        OSError: it cannot be read.
-    """
+    """A context with an open Parquet file of any content."""
     with open_regular(path, MAX_FILE_BYTES) as file:
         try:
             yield pq.ParquetFile(file)
@@ -239,12 +234,7 @@ def opened_parquet(path: Directory) -> Iterator[pq.ParquetFile]:
 
 
 def stated_game(path: Directory) -> Game:
-    """Returns the game that a file says it has.
-
-    Raises:
-        ValueError: it is no file of games, or damaged, or the game is unknown.
-        OSError: it cannot be read.
-    """
+    """Returns the game that a file says it has."""
     name = str(read_about(path)[1].get("game"))
     try:
         return make(name)
@@ -253,12 +243,7 @@ def stated_game(path: Directory) -> Game:
 
 
 def checked_run(path: Directory, game: Game) -> str:
-    """Returns the run's id of a file of games.
-
-    Raises:
-        ValueError: the file has another schema or game, or is damaged.
-        OSError: it cannot be read.
-    """
+    """Returns the run's id of a file of games."""
     schema, about = read_about(path)
     if about.get("schema") != SCHEMA_VERSION:
         raise ValueError(
@@ -281,7 +266,8 @@ def pack_states(states: State, num_batch_axes: int) -> np.ndarray:
     parts = []
     for leaf in jax.tree.leaves(states):
         values = np.ascontiguousarray(leaf)
-        flat = values.reshape(*values.shape[:num_batch_axes], -1)
+        size = math.prod(values.shape[num_batch_axes:])
+        flat = values.reshape(*values.shape[:num_batch_axes], size)
         parts.append(flat.view(np.uint8))
     return np.concatenate(parts, axis=-1)
 
