@@ -5,7 +5,7 @@ import json
 import os
 import threading
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from azjax import games, players
 from azjax.compilation_cache import enable_compilation_cache
@@ -122,7 +122,8 @@ def _board(
 class Board(anywidget.AnyWidget):
     """The widget; it answers the messages of its views (the displays of its cell).
 
-    pending: the decisions that its views wait for.
+    pending: the decision or review that each view waits for, by the number of the view,
+        with the number of the message.
 
     Args:
         game: the game.
@@ -148,7 +149,8 @@ class Board(anywidget.AnyWidget):
         seed: int,
         record: GameRecord | None = None,
     ):
-        self.pending = _PendingDecisions()
+        self.pending: dict[int, tuple[Job | QueuedPlayer, int]] = {}
+        self._lock = threading.Lock()
         self._esm, page, style = _page()
         begins = ("you", "computer")[user_player]
         reviewed = None if record is None else describe_record(record)
@@ -171,7 +173,9 @@ class Board(anywidget.AnyWidget):
 
     def close(self) -> None:
         """Closes the widget and cancels its decisions."""
-        self.pending.close()
+        for job, _ in list(self.pending.values()):
+            job.cancel()
+        self.pending.clear()
         if self._opponent is not None and self._resources is not None:
             self._opponent.close()
             self._resources.close()
@@ -235,10 +239,10 @@ class Board(anywidget.AnyWidget):
             elif job.stage is not None:
                 self._answer(view, message.id, "stage", job.stage)
             if job.is_done:
-                self.pending.end(view, job)
+                self._end(view, job)
 
         job = Job(state, message.actions, simulations, notify, Limits())
-        self.pending[view] = _PendingDecision(job, message.id)
+        self.pending[view] = job, message.id
         worker.submit(job)
 
     def _review(self, view: int, message: ReviewRequest) -> None:
@@ -262,56 +266,31 @@ class Board(anywidget.AnyWidget):
             except Exception as error:
                 kind, value = "error", report_error(error)
             # A cancelled review is answered already.
-            if self.pending.end(view, reviewer):
+            if self._end(view, reviewer):
                 self._answer(view, message.id, kind, value)
 
-        self.pending[view] = _PendingDecision(reviewer, message.id)
+        self.pending[view] = reviewer, message.id
         threading.Thread(target=run, name="azjax-review", daemon=True).start()
 
     def _cancel(self, view: int) -> None:
         """Cancels the running decision or review and answers its request with None."""
-        pending = self.pending.cancel(view)
-        if pending is not None:
-            self._answer(view, pending.id, "answer", None)
+        with self._lock:
+            job, id = self.pending.pop(view, (None, None))
+        if job is not None and not job.is_done:
+            job.cancel()
+            self._answer(view, id, "answer", None)
+
+    def _end(self, view: int, job: Job | QueuedPlayer) -> bool:
+        """Removes what a view waited for, unless a newer request has replaced it;
+        returns whether it was there."""
+        with self._lock:
+            is_newest = self.pending.get(view, (None, None))[0] is job
+            if is_newest:
+                del self.pending[view]
+            return is_newest
 
     def _answer(self, view: int, id: int | None, kind: str, value: Any) -> None:
         self.send({"id": id, "kind": kind, "value": value, "view": view})
-
-
-class _PendingDecision(NamedTuple):
-    job: Job | QueuedPlayer  # of a review
-    id: int  # of the message
-
-
-class _PendingDecisions(dict[int, _PendingDecision]):
-    """The decisions that views wait for, by view number."""
-
-    def __init__(self):
-        super().__init__()
-        self._lock = threading.Lock()
-
-    def end(self, number: int, job: Job | QueuedPlayer) -> bool:
-        """Removes a job's decision, unless a newer one has replaced it; returns whether
-        it was there."""
-        with self._lock:
-            is_newest = number in self and self[number].job is job
-            if is_newest:
-                del self[number]
-            return is_newest
-
-    def cancel(self, number: int) -> _PendingDecision | None:
-        """Cancels the decision of a view; returns it if it was running."""
-        with self._lock:
-            pending = self.pop(number, None)
-        if pending is None or pending.job.is_done:
-            return None
-        pending.job.cancel()
-        return pending
-
-    def close(self) -> None:
-        """Cancels all decisions."""
-        for number in list(self):
-            self.cancel(number)
 
 
 @functools.cache

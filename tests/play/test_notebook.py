@@ -355,9 +355,9 @@ def test_closing_a_board_cancels_its_decisions(monkeypatch):
     kernel = Kernel("tic_tac_toe")
     monkeypatch.setattr(kernel.board._opponent, "worker", lambda _: (Endless(), 0))
     kernel.send_request("decide", actions=[], simulations=None)
-    (decision,) = kernel.board.pending.values()
+    ((job, _),) = kernel.board.pending.values()
     kernel.board.close()
-    assert decision.job.is_cancelled
+    assert job.is_cancelled
     assert not kernel.board.pending
 
 
