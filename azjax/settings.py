@@ -27,7 +27,7 @@ from azjax.text import did_you_mean, quoted
 MAX_INT = 2**31 - 1  # counts and sizes become int32 in JAX
 FORMAT = 10  # of the settings in files; raised when their names or meanings change
 
-C = TypeVar("C")
+C = TypeVar("C", bound="Settings")
 T = TypeVar("T")
 K = TypeVar("K", bound=type)
 
@@ -151,6 +151,15 @@ class Settings:
         """Checks the values."""
         for name, hint in field_hints(type(self)).items():
             check(f"{self.section}{name}", getattr(self, name), hint)
+
+    def to_json(self) -> dict[str, Any]:
+        """Returns the settings as JSON values."""
+        values = {name: getattr(self, name) for name in field_hints(type(self))}
+        return dataclasses.asdict(self) | {
+            name: value.to_json()
+            for name, value in values.items()
+            if isinstance(value, Settings)
+        }
 
 
 @functools.cache
@@ -336,8 +345,7 @@ class ConfigRegistry(Generic[C]):
 
     def to_json(self, config: C) -> dict[str, Any]:
         """Returns the name and the settings as `json.dumps` takes them."""
-        settings = dataclasses.asdict(config)  # pyright: ignore
-        return {self._key: self.name_of(config), **settings}
+        return {self._key: self.name_of(config), **Settings.to_json(config)}
 
     def from_json(self, values: object, prefix: str) -> C:
         """Returns the settings in a JSON object of any origin."""

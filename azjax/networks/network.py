@@ -3,7 +3,7 @@
 import dataclasses
 from collections.abc import Callable, Mapping
 from functools import partial
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import jax
 import jax.numpy as jnp
@@ -59,16 +59,6 @@ class NetworkConfig(Settings):
                 f"DenseTrunkConfig(): {self.trunk!r}"
             )
         super().__post_init__()
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the settings as JSON values."""
-        return {
-            "trunk": self.trunk.to_json(),
-            "value_head": self.value_head,
-            "heads": self.heads,
-            "line_length": self.line_length,
-            "dtype": self.dtype,
-        }
 
 
 TrunkFactory = Callable[[tuple[int, int, int], nnx.Rngs], nnx.Module]

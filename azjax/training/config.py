@@ -394,66 +394,51 @@ class TrainConfig(Settings):
                 f"to stored games and a part to self-play: {fraction} of {lane_slots} "
                 f"(self_play.num_games / num_lanes) is {stored}"
             )
-        self.check_replay(self._horizon)
+        self.check_replay()
 
-    def check_replay(self, horizon: int) -> None:
+    def check_replay(self, horizon: int | None = None) -> None:
         """Checks that every position stays in the replay until it can be sampled.
 
         Args:
             horizon: moves after which the position of an unfinished game becomes
-                eligible.
+                eligible; by default that of `learner.td_lambda`.
 
         Raises:
             ValueError: the replay is too large, it or its window is too small, or the
                 horizon is not a positive integer.
         """
-        check_int("horizon", horizon, 1)
         # The moves of a slot have int32 numbers.
         most = 2**31 * self.self_play.num_games - 1
         check_int("replay.capacity", self.replay.capacity, 1, most)
+        least, reason = self.least_replay(horizon)
         short = [
             f"replay.{name} must be >= {low}: {getattr(self.replay, name)}"
-            for name, low in self._least_replay(horizon).items()
+            for name, low in least.items()
             if getattr(self.replay, name) < low
         ]
         if short:
-            _, reason = self._least_window(horizon)
             raise ValueError(
                 f"{', and '.join(short)}; a position can be sampled only once {reason}"
             )
 
-    @property
-    def least_replay(self) -> dict[str, int]:
-        """Minimum `capacity` and `min_window` of the replay (positions) with which
-        every position becomes eligible before it is overwritten."""
-        return self._least_replay(self._horizon)
-
-    @property
-    def _horizon(self) -> int:
-        return horizon(self.learner.td_lambda, games.make(self.game).max_moves)
-
-    def _least_replay(self, horizon: int) -> dict[str, int]:
-        moves, _ = self._least_window(horizon)
-        chunks = math.ceil(moves / self.self_play.moves_per_chunk)
-        return {
-            "capacity": chunks * self.chunk_positions,
-            "min_window": moves * self.self_play.num_games,
-        }
-
-    def _least_window(self, horizon: int) -> tuple[int, str]:
-        """Returns the moves for which a position must stay, and the reason.
-
-        Eligibility is decided after each chunk, from the first update on.
-        """
-        is_lambda = horizon == self._horizon
-        source = f" (learner.td_lambda {self.learner.td_lambda})" if is_lambda else ""
+    def least_replay(self, eligible: int | None = None) -> tuple[dict[str, int], str]:
+        """Returns the minimum `capacity` and `min_window` of the replay (positions)
+        with which every position becomes eligible before it is overwritten, and the
+        reason; `eligible` is the horizon of `check_replay`."""
+        source = ""
+        if eligible is None:
+            source = f" (learner.td_lambda {self.learner.td_lambda})"
+            max_moves = games.make(self.game).max_moves
+            eligible = horizon(self.learner.td_lambda, max_moves)
+        check_int("horizon", eligible, 1)
+        # Eligibility is decided after each chunk, from the first update on.
         chunk_moves = self.self_play.moves_per_chunk
         min_positions = self.replay.min_positions
         before_updates = max(1, math.ceil(min_positions / self.chunk_positions))
-        return max(
+        moves, reason = max(
             (
-                horizon + chunk_moves,
-                f"its game has ended or {horizon} moves have followed{source} at the "
+                eligible + chunk_moves,
+                f"its game has ended or {eligible} moves have followed{source} at the "
                 "end of a chunk",
             ),
             (
@@ -461,6 +446,11 @@ class TrainConfig(Settings):
                 f"updates have begun (replay.min_positions {min_positions})",
             ),
         )
+        least = {
+            "capacity": math.ceil(moves / chunk_moves) * self.chunk_positions,
+            "min_window": moves * self.self_play.num_games,
+        }
+        return least, reason
 
     @property
     def directory(self) -> Directory:
@@ -505,11 +495,6 @@ class TrainConfig(Settings):
         """Updates after each chunk of self-play."""
         sampled = self.learner.replay_ratio * self.chunk_positions
         return max(1, round(sampled / self.learner.batch_size))
-
-    def to_json(self) -> dict[str, Any]:
-        """Returns the settings as JSON values."""
-        nested = {"network": self.network.to_json(), "search": self.search.to_json()}
-        return dataclasses.asdict(self) | nested
 
 
 # Q-learning
@@ -657,7 +642,7 @@ class QConfig(Settings):
 
     def to_json(self) -> dict[str, Any]:
         """Returns the settings as JSON values."""
-        return {"kind": Q_LEARNING, **dataclasses.asdict(self)}
+        return {"kind": Q_LEARNING, **super().to_json()}
 
 
 RunConfig: TypeAlias = TrainConfig | QConfig

@@ -245,9 +245,10 @@ def advice(config: TrainConfig, items: Sequence[MemoryItem]) -> str:
     """
     most = needed_at_once(items)
     total = sum(item.size for item in most)
+    least, _ = config.least_replay()
     # The value and the minimum of each setting that lowers the memory needed.
     settings = {
-        "replay.capacity": (config.replay.capacity, config.least_replay["capacity"]),
+        "replay.capacity": (config.replay.capacity, least["capacity"]),
         "replay.policy_entries": (config.replay.policy_entries, 1),
         "learner.batch_size": (config.learner.batch_size, 1),
         "self_play.num_games": (config.self_play.num_games, 1),

@@ -52,44 +52,37 @@ def preset(name: PresetName, game: str = "connect_four", **changes: Any) -> Trai
     if changes.get("minutes") is None and changes.get("iterations") is None:
         changes["minutes"] = _DEFAULT_MINUTES
     is_cpu = name == "cpu" or (name == "auto" and jax.default_backend() == "cpu")
-    defaults = _accelerator(game)
+    made = games.make(game)
+    # Value targets look ahead over about the same part of each game, in games longer
+    # than Connect Four.
+    td_lambda = round(_LEAST_LAMBDA ** (_SHORT_GAME / made.max_moves), 3)
+    td_lambda = min(max(td_lambda, _LEAST_LAMBDA), _MOST_LAMBDA)
     if is_cpu:
+        defaults: dict[str, Any] = {
+            "network": NetworkConfig(line_length=made.line_length),
+            "learner": LearnerConfig(td_lambda=td_lambda),
+        }
+    else:
         defaults = {
-            "network": NetworkConfig(line_length=games.make(game).line_length),
-            "learner": LearnerConfig(td_lambda=_td_lambda(game)),
+            "network": NetworkConfig(
+                trunk=ConvTrunkConfig(num_blocks=6, channels=128, global_pooling=True),
+                dtype="bfloat16",
+            ),
+            "self_play": SelfPlayConfig(
+                num_games=4096, num_simulations=(16, 32, 32, 32, 64, 64, 64, 64)
+            ),
+            "replay": ReplayConfig(
+                capacity=2**21,
+                # A longer horizon needs more moves of each game.
+                min_window=2**19 if td_lambda == _LEAST_LAMBDA else 2**20,
+                min_positions=2**17,
+            ),
+            "learner": LearnerConfig(batch_size=4096, td_lambda=td_lambda),
+            "evaluation": EvaluationConfig(num_positions=3000, num_games=512),
         }
     config = TrainConfig(game=game, **defaults | changes)
     fitted = fitted_to_length(config, full_minutes=20.0 if is_cpu else 5.0)
     return dataclasses.replace(fitted, **changes)
-
-
-def _accelerator(game: str) -> dict[str, Any]:
-    td_lambda = _td_lambda(game)
-    return {
-        "network": NetworkConfig(
-            trunk=ConvTrunkConfig(num_blocks=6, channels=128, global_pooling=True),
-            dtype="bfloat16",
-        ),
-        "self_play": SelfPlayConfig(
-            num_games=4096, num_simulations=(16, 32, 32, 32, 64, 64, 64, 64)
-        ),
-        "replay": ReplayConfig(
-            capacity=2**21,
-            # A longer horizon needs more moves of each game.
-            min_window=2**19 if td_lambda == _LEAST_LAMBDA else 2**20,
-            min_positions=2**17,
-        ),
-        "learner": LearnerConfig(batch_size=4096, td_lambda=td_lambda),
-        "evaluation": EvaluationConfig(num_positions=3000, num_games=512),
-    }
-
-
-def _td_lambda(game: str) -> float:
-    """Returns a lambda with which value targets look ahead over about the same part of
-    a game, in games longer than Connect Four."""
-    max_moves = games.make(game).max_moves
-    td_lambda = round(_LEAST_LAMBDA ** (_SHORT_GAME / max_moves), 3)
-    return min(max(td_lambda, _LEAST_LAMBDA), _MOST_LAMBDA)
 
 
 def fitted_to_length(config: TrainConfig, *, full_minutes: float) -> TrainConfig:
