@@ -1,6 +1,5 @@
 """Players: everything that can choose a move."""
 
-from azjax.players.alphazero import AlphaZeroPlayer, NetworkPlayer
 from azjax.players.core import (
     Analysis,
     AnyPlayer,
@@ -20,7 +19,6 @@ from azjax.players.core import (
 )
 from azjax.players.gtp import GtpPlayer
 from azjax.players.lookahead import GreedyPlayer, MinimaxPlayer
-from azjax.players.mcts import MCTSPlayer
 from azjax.players.registry import (
     DEFAULT_SIMULATIONS,
     MAX_SIMULATIONS,
@@ -28,6 +26,7 @@ from azjax.players.registry import (
     load_compiled,
     load_run,
 )
+from azjax.players.search_players import AlphaZeroPlayer, MCTSPlayer
 from azjax.players.serialization import (
     MissingPartsError,
     TrainedPlayer,
@@ -39,7 +38,13 @@ from azjax.players.serialization import (
     save_q_player,
     shipped_players,
 )
-from azjax.players.simple import HumanPlayer, PerfectPlayer, QPlayer, RandomPlayer
+from azjax.players.simple import (
+    HumanPlayer,
+    NetworkPlayer,
+    PerfectPlayer,
+    QPlayer,
+    RandomPlayer,
+)
 from azjax.players.uci import UciPlayer
 
 __all__ = [

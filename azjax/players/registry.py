@@ -10,17 +10,16 @@ from typing import Annotated, Any, NamedTuple
 
 from azjax.games import Game
 from azjax.networks import Parts
-from azjax.players.alphazero import NetworkPlayer
 from azjax.players.core import AnyPlayer, ExternalPlayer, Player
 from azjax.players.gtp import GtpPlayer
 from azjax.players.lookahead import MAX_DEPTH, GreedyPlayer, MinimaxPlayer
-from azjax.players.mcts import MCTSPlayer
 from azjax.players.player_spec import (
     PlayerSpec,
     parse_settings,
     parse_value,
     require_game,
 )
+from azjax.players.search_players import MCTSPlayer
 from azjax.players.serialization import (
     MAX_WEIGHT_BYTES,
     PRETRAINED,
@@ -30,7 +29,13 @@ from azjax.players.serialization import (
     load_q_player,
     pretrained_directory,
 )
-from azjax.players.simple import HumanPlayer, PerfectPlayer, RandomPlayer, check_game
+from azjax.players.simple import (
+    HumanPlayer,
+    NetworkPlayer,
+    PerfectPlayer,
+    RandomPlayer,
+    check_game,
+)
 from azjax.players.uci import MAX_LIMITS, UciPlayer, check_is_chess
 from azjax.search import SEARCHES
 from azjax.settings import Fraction, Within

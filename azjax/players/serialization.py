@@ -31,8 +31,8 @@ from azjax.networks import (
     init_network,
     init_q_network,
 )
-from azjax.players.alphazero import AlphaZeroPlayer
 from azjax.players.model import num_edges
+from azjax.players.search_players import AlphaZeroPlayer
 from azjax.players.simple import QPlayer
 from azjax.remote import (
     Directory,

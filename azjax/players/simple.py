@@ -1,5 +1,5 @@
-"""Players without a search: at random, by learned action values, a person, and the
-perfect player of Connect Four."""
+"""Players without a search: at random, by a network's policy or its action values, a
+person, and the perfect player of Connect Four."""
 
 import importlib
 import random
@@ -13,8 +13,16 @@ import numpy as np
 from flax import struct
 
 from azjax.games import ConnectFour, Game, State, random_action
-from azjax.networks import QNetwork, QParams, every_action_value
+from azjax.networks import (
+    Network,
+    QNetwork,
+    QParams,
+    Variables,
+    every_action_value,
+    expected_value,
+)
 from azjax.players.core import Choice, ForfeitError, MoveDecision
+from azjax.players.model import evaluate, evaluate_symmetries
 from azjax.search.keys import draw, draw_uniform, split_keys
 
 
@@ -41,6 +49,38 @@ class RandomPlayer:
         legal = jax.vmap(self.game.legal_action_mask)(states)
         value = jnp.zeros(len(legal), jnp.float32)
         return choose_uniformly(rng_key, legal, value)
+
+
+@struct.dataclass
+class NetworkPlayer:
+    """Chooses the legal move with the highest policy logit.
+
+    With a temperature T above 0 it samples from softmax(logits / T) instead. With
+    `use_symmetries` it averages the network's outputs over the symmetries of the game.
+    """
+
+    draws_in_parts: ClassVar[bool] = True
+    game: Game = struct.field(pytree_node=False)
+    network: Network = struct.field(repr=False)
+    variables: Variables = struct.field(repr=False)
+    temperature: float = struct.field(pytree_node=False, default=0.0)
+    use_symmetries: bool = struct.field(pytree_node=False, default=False)
+
+    def choose(self, rng_key: jax.Array, states: State) -> Choice:
+        """Chooses a move in each of B positions; the key is consumed and has no effect
+        at temperature 0."""
+        outputs = evaluate_symmetries if self.use_symmetries else evaluate
+        logits, result = outputs(self.game, self.network, self.variables, states)
+        policy = jax.nn.softmax(logits)
+        action = logits.argmax(axis=-1)
+        if self.temperature:
+            legal = jax.vmap(self.game.legal_action_mask)(states)
+            top = logits.max(axis=-1, keepdims=True)
+            scaled = jnp.where(legal, (logits - top) / self.temperature, -jnp.inf)
+            policy = jax.nn.softmax(scaled)
+            action = draw(jax.random.categorical, rng_key, scaled)
+        value = expected_value(result)
+        return Choice(action.astype(jnp.int32), policy, value, draw=result[:, 1])
 
 
 @struct.dataclass

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from azjax.players import init_carry
-from azjax.players.analysis import MAX_BRANCHES
+from azjax.players.search_players import MAX_BRANCHES
 
 MOVES = [], [4], [0, 3, 1, 4], [0, 4, 1]  # the third is won in one
 

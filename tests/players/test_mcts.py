@@ -8,7 +8,7 @@ from compiled_games import all_lines
 from azjax import games
 from azjax.arena import play_match
 from azjax.players import MCTSPlayer, choose, init_carry
-from azjax.players.mcts import playout_results
+from azjax.players.search_players import playout_results
 
 TIC_TAC_TOE = games.make("tic_tac_toe")
 CONNECT_FOUR = games.make("connect_four")
