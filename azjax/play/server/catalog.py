@@ -160,6 +160,16 @@ class PlayerOffer:
         """The directory of the player's run, None without a run."""
         return None if isinstance(self.source, str) else self.source.directory
 
+    def load(self, game: Game, parts: Parts | None = None) -> AnyPlayer:
+        """Loads the player.
+
+        Raises:
+            ValueError: the player cannot be loaded.
+        """
+        if isinstance(self.source, str):
+            return load(self.source, game, parts)
+        return load_learned(*self.source, game, parts)
+
     @property
     def rating_key(self) -> str:
         """The player's key in tournament results."""
@@ -337,19 +347,6 @@ def find_key(text: str, offers: Mapping[str, GameOffer]) -> str | None:
         return text
     same = (key for key, offer in offers.items() if _names_game(text, offer))
     return next(same, None)
-
-
-def load_offered(
-    offer: PlayerOffer, game: Game, parts: Parts | None = None
-) -> AnyPlayer:
-    """Loads a player.
-
-    Raises:
-        ValueError: the player cannot be loaded.
-    """
-    if isinstance(offer.source, str):
-        return load(offer.source, game, parts)
-    return load_learned(*offer.source, game, parts)
 
 
 def standard_players(game: Game) -> dict[str, PlayerOffer]:

@@ -27,7 +27,7 @@ from azjax.play.incremental_search import (
     search_text,
     sliced_player,
 )
-from azjax.play.server.catalog import Catalog, GameOffer, PlayerOffer, load_offered
+from azjax.play.server.catalog import Catalog, GameOffer, PlayerOffer
 from azjax.play.server.comparing import Comparisons
 from azjax.play.server.limits import Limits
 from azjax.play.server.memory import (
@@ -408,7 +408,7 @@ class PlayerRegistry:
             with self._loading:
                 file_times = _file_times(player.directory)
                 try:
-                    made = load_offered(player, offer.game, self.catalog.parts)
+                    made = player.load(offer.game, self.catalog.parts)
                 except Exception as error:  # also out of memory: the server must go on
                     # The client must not learn the path of the run.
                     reason = f"{player.name} cannot be loaded: {one_line(error)}"

@@ -19,6 +19,7 @@ from azjax.players import (
     TrainedPlayer,
     save_player,
 )
+from azjax.players.registry import PLAYER_KINDS, PlayerKind
 from azjax.search import GumbelConfig
 
 # Time limit of a test's waits, on a loaded machine (seconds).
@@ -81,8 +82,12 @@ def run(tmp_path):
 
 
 @pytest.fixture
-def dying():
-    return FailingPlayer()
+def dying(monkeypatch):
+    """The player `dying` of a catalog that is made later."""
+    player = FailingPlayer()
+    kind = PlayerKind("dying", lambda spec, game: player)
+    monkeypatch.setitem(PLAYER_KINDS, "dying", kind)
+    return player
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,6 @@ from azjax.play.server.catalog import (
     Catalog,
     find_key,
     find_ratings,
-    load_offered,
     make_catalog,
     player_key,
 )
@@ -91,7 +90,7 @@ def test_players_have_the_ratings_of_the_newest_tournament(tmp_path):
 def test_every_offered_player_can_be_loaded(tmp_path):
     for offer in make_catalog((), (), tmp_path).games().values():
         for player in offer.players.values():
-            load_offered(player, offer.game)
+            player.load(offer.game)
 
 
 def test_added_players_are_listed_first(tmp_path):
@@ -201,8 +200,8 @@ def test_the_name_of_a_run_is_not_parsed_as_settings(tmp_path):
     catalog = make_catalog(["tic_tac_toe"], (), tmp_path / "runs")
     offer = catalog.games()["tic_tac_toe"]
     name = "runs/first?temperature=9&simulations=7"
-    searching = load_offered(offer.players[f"alphazero:{name}"], offer.game)
-    alone = load_offered(offer.players[f"network:{name}"], offer.game)
+    searching = offer.players[f"alphazero:{name}"].load(offer.game)
+    alone = offer.players[f"network:{name}"].load(offer.game)
     assert searching.simulations == DEFAULT_SIMULATIONS
     assert alone.temperature == 0
 

@@ -10,9 +10,8 @@ from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
 from azjax.play.incremental_search import IncrementalSearch
-from azjax.play.server import Catalog, Limits, PlayerRegistry
+from azjax.play.server import Limits, PlayerRegistry, make_catalog
 from azjax.play.server.app import make_app
-from azjax.play.server.catalog import GameOffer, PlayerOffer
 from azjax.play.server.connection import RateLimiter, ThreadPools
 from azjax.play.server.search_workers import SearchWorker
 
@@ -291,13 +290,9 @@ def test_only_the_servers_own_pages_can_connect(client):
 
 
 @pytest.fixture
-def failing_catalog(catalog, dying, monkeypatch, tmp_path):
+def failing_catalog(dying, tmp_path):
     """A catalog with tic-tac-toe and an external player that fails."""
-    monkeypatch.setattr("azjax.play.server.registry.load_offered", lambda *_: dying)
-    player = PlayerOffer("dying", "A player that dies", "dying")
-    game = catalog.games()["tic_tac_toe"].game
-    offer = GameOffer("tic_tac_toe", game, {"dying": player})
-    return Catalog({"tic_tac_toe": offer}, tmp_path, has_all=False)
+    return make_catalog(["tic_tac_toe"], ["tic_tac_toe=dying"], tmp_path)
 
 
 def test_a_forfeit_is_an_error_and_the_player_stays_usable(

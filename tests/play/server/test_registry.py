@@ -18,6 +18,7 @@ from azjax.play.server.registry import (
     LoadedPlayer,
     SharedResources,
 )
+from azjax.players.registry import PLAYER_KINDS, PlayerKind
 
 
 @pytest.fixture
@@ -25,8 +26,8 @@ def make_registry():
     """Makes a registry for a directory with runs; closes it after the test."""
     made = []
 
-    def make(directory, games=("tic_tac_toe",), parts=None, **limits):
-        catalog = make_catalog(games, (), directory, parts)
+    def make(directory, games=("tic_tac_toe",), specs=(), parts=None, **limits):
+        catalog = make_catalog(games, specs, directory, parts)
         made.append(PlayerRegistry(catalog, Limits(**limits)))
         return made[-1]
 
@@ -93,14 +94,10 @@ def test_the_least_recently_used_players_are_evicted(tmp_path, make_registry):
     assert registry.load(*found[1]).worker(None)[1] == 0  # it can be loaded again
 
 
-def test_an_external_program_is_never_evicted(
-    tmp_path, make_registry, dying, monkeypatch
-):
-    registry = make_registry(tmp_path, memory_bytes=1)
-    with monkeypatch.context() as patch:
-        patch.setattr("azjax.play.server.registry.load_offered", lambda *_: dying)
-        found = registry.catalog.find("tic_tac_toe", "random")
-        registry.load(*found).worker(None)
+def test_an_external_program_is_never_evicted(tmp_path, make_registry, dying):
+    registry = make_registry(tmp_path, specs=["tic_tac_toe=dying"], memory_bytes=1)
+    found = registry.catalog.find("tic_tac_toe", "dying")
+    registry.load(*found).worker(None)
     other = registry.catalog.find("tic_tac_toe", "greedy")
     with pytest.raises(ValueError, match="memory is in use by other players"):
         registry.load(*other).worker(None)
@@ -135,17 +132,18 @@ def test_players_of_runs_are_loaded_with_the_servers_parts(
 def test_players_are_loaded_one_at_a_time(tmp_path, make_registry, monkeypatch):
     loading, counts = [], []
 
-    def load(player, game, parts):
-        loading.append(player)
+    def build(spec, game):
+        loading.append(spec)
         counts.append(len(loading))
         time.sleep(0.01)
         loading.pop()
-        return players.load(player.source, game)
+        return players.load("greedy", game)
 
-    monkeypatch.setattr("azjax.play.server.registry.load_offered", load)
-    find = make_registry(tmp_path).catalog.find
-    registry = make_registry(tmp_path)
-    found = [find("tic_tac_toe", name) for name in ("greedy", "random") * 4]
+    monkeypatch.setitem(PLAYER_KINDS, "slow", PlayerKind("slow", build))
+    specs = ["tic_tac_toe=a=slow", "tic_tac_toe=b=slow"]
+    registry = make_registry(tmp_path, specs=specs)
+    found = [registry.catalog.find("tic_tac_toe", name) for name in ("a", "b") * 4]
+    counts.clear()
     with ThreadPoolExecutor(8) as threads:
         list(threads.map(lambda one: registry.load(*one), found))
     assert counts == [1, 1]
