@@ -11,7 +11,7 @@ from azjax.players.serialization import Q_LEARNING
 from azjax.remote import Directory, as_directory, store_errors
 from azjax.settings import from_json
 from azjax.text import quoted
-from azjax.training.config import QConfig, ReportConfig, TrainConfig
+from azjax.training.config import QConfig, ReportConfig, RunConfig, TrainConfig
 from azjax.training.run_directory import CONFIG_FILE, has_begun, read_config
 from azjax.training.schedule import read_schedule, schedule_to_repeat
 
@@ -26,7 +26,7 @@ OUTSIDE = {
     "evaluation.opponents": "--evaluation.opponents",
     "report.sinks": "--report.sinks",
 }
-C = TypeVar("C", TrainConfig, QConfig)
+C = TypeVar("C", bound=RunConfig)
 
 
 def load_config(
@@ -50,7 +50,12 @@ def load_config(
             they reach outside of the run and are not allowed.
     """
     directory = as_directory(directory)
-    return _continued(_load(TrainConfig, None, directory), directory, allowed, report)
+    config = _load(TrainConfig, directory)
+    if "initial_player" not in allowed and has_begun(
+        directory
+    ):  # which has its weights
+        config = dataclasses.replace(config, initial_player=None)
+    return _allowed(config, directory, allowed, report)
 
 
 def load_q_config(
@@ -62,17 +67,15 @@ def load_q_config(
     """Returns the settings with which a run of Q-learning continues; see
     `load_config`."""
     directory = as_directory(directory)
-    config = _load(QConfig, Q_LEARNING, directory)
-    return _continued(config, directory, allowed, report)
+    return _allowed(_load(QConfig, directory), directory, allowed, report)
 
 
-def load_any_config(directory: str | os.PathLike[str]) -> TrainConfig | QConfig:
+def load_any_config(directory: str | os.PathLike[str]) -> RunConfig:
     """Returns the settings of a run of either algorithm, to be read; to train with
     them, see `load_config`."""
     directory = as_directory(directory)
-    if _content(directory).get("kind") == Q_LEARNING:
-        return _load(QConfig, Q_LEARNING, directory)
-    return _load(TrainConfig, None, directory)
+    kind = _content(directory).get("kind")
+    return _load(QConfig if kind == Q_LEARNING else TrainConfig, directory)
 
 
 def _content(directory: Directory) -> dict[str, Any]:
@@ -83,43 +86,45 @@ def _content(directory: Directory) -> dict[str, Any]:
         raise ValueError(f"no run in {directory}: {problem}") from None
 
 
-def _load(config_class: type[C], kind: str | None, directory: Directory) -> C:
+def _load(kind: type[C], directory: Directory) -> C:
     content = _content(directory)
-    if content.get("kind") != kind:
+    if content.get("kind") != (Q_LEARNING if kind is QConfig else None):
         raise ValueError(
             f"{directory} holds a run of another algorithm: give another --run-dir"
         )
-    values = _settings(content)
+    values = {name: content[name] for name in content if name not in _NOT_SETTINGS}
     # The newest length, even if the run was killed before it wrote its settings.
     with contextlib.suppress(ValueError):
         unit, number = read_schedule(directory).length
         values |= {"minutes": None, "iterations": None, unit: number}
     try:
-        return from_json(config_class, values | {"run_dir": str(directory)})
+        return from_json(kind, values | {"run_dir": str(directory)})
     except ValueError as error:
         raise ValueError(f"invalid settings in {directory}: {error}") from None
 
 
-def _continued(
+def _allowed(
     config: C,
-    directory: Directory,
+    source: Directory,
     allowed: Collection[str],
     report: Callable[[str], None],
 ) -> C:
-    loads_weights = "initial_player" in allowed or not has_begun(directory)
-    if isinstance(config, TrainConfig) and not loads_weights:
-        config = dataclasses.replace(config, initial_player=None)
-    _check_outside(config, directory, allowed)
-    return _without_sinks(config, allowed, report)
+    """Returns the settings without services that are not allowed, if all others that
+    reach outside are."""
+    _check_outside(config, source, {*allowed, "report.sinks"})
+    if not config.report.sinks or "report.sinks" in allowed:
+        return config
+    services = " ".join(config.report.sinks)
+    report(f"metrics go to {services} only with --report.sinks {services}")
+    return dataclasses.replace(config, report=ReportConfig())
 
 
 def _check_outside(
-    config: TrainConfig | QConfig, source: Directory, allowed: Collection[str]
+    config: RunConfig, source: Directory, allowed: Collection[str]
 ) -> None:
-    """Checks that the settings of a file which reach outside of the run are allowed;
-    all but `report.sinks`, which `_without_sinks` removes."""
+    """Checks that the settings of a file which reach outside of the run are allowed."""
     for name, value in outside_settings(config).items():
-        if name not in allowed and name != "report.sinks":
+        if name not in allowed:
             raise ValueError(
                 f"{name} in the settings of {source} reaches outside of the run, which "
                 f"a file does not decide: {quoted(value, 200)}; give {OUTSIDE[name]} "
@@ -127,7 +132,7 @@ def _check_outside(
             )
 
 
-def outside_settings(config: TrainConfig | QConfig) -> dict[str, Any]:
+def outside_settings(config: RunConfig) -> dict[str, Any]:
     """Returns the settings in `OUTSIDE` that a run has, with their values: of opponents
     those that are programs or are loaded from elsewhere."""
     found: dict[str, Any]
@@ -141,20 +146,6 @@ def outside_settings(config: TrainConfig | QConfig) -> dict[str, Any]:
     found["evaluation.opponents"] = list(filter(reaches_outside, opponents))
     found["report.sinks"] = list(config.report.sinks)
     return {name: value for name, value in found.items() if value}
-
-
-def _without_sinks(
-    config: C, allowed: Collection[str], report: Callable[[str], None]
-) -> C:
-    if not config.report.sinks or "report.sinks" in allowed:
-        return config
-    services = " ".join(config.report.sinks)
-    report(f"metrics go to {services} only with --report.sinks {services}")
-    return dataclasses.replace(config, report=ReportConfig())
-
-
-def _settings(content: dict[str, Any]) -> dict[str, Any]:
-    return {name: content[name] for name in content if name not in _NOT_SETTINGS}
 
 
 def config_from_file(
@@ -189,8 +180,8 @@ def config_from_file(
     if content.get("kind") is not None:
         raise ValueError(f"the settings in {file} are of another algorithm")
     try:
-        values = _settings(content) | {"run_dir": None}
-        config = from_json(TrainConfig, values)
+        values = {name: content[name] for name in content if name not in _NOT_SETTINGS}
+        config = from_json(TrainConfig, values | {"run_dir": None})
     except ValueError as error:
         raise ValueError(f"invalid settings in {file}: {error}") from None
     defaults = {
@@ -238,9 +229,7 @@ def repeated_config(
         )
     source, allowed = as_directory(directory), _with_changed(allowed, changes)
     _, end = schedule_to_repeat(source)
-    config = _load(TrainConfig, None, source)
-    _check_outside(config, source, allowed)
-    config = _without_sinks(config, allowed, report)
+    config = _allowed(_load(TrainConfig, source), source, allowed, report)
     length = {"minutes": None, "iterations": end, "repeat_schedule": str(directory)}
     return dataclasses.replace(config, **{"run_dir": None, **changes, **length})
 
