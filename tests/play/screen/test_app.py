@@ -2,6 +2,7 @@ import threading
 
 import numpy as np
 import pytest
+from flax import struct
 from textual import events
 from textual.geometry import Size
 from textual.widgets import Input
@@ -160,16 +161,20 @@ def test_keys_pressed_after_the_last_one_change_nothing(drive):
     assert app.return_code == 0
 
 
+@struct.dataclass
+class Slow:
+    """A random player whose compilation waits for an event."""
+
+    may_compile: threading.Event = struct.field(pytree_node=False)
+
+    def choose(self, rng_key, states):
+        assert self.may_compile.wait(60)
+        return players.RandomPlayer(GAME).choose(rng_key, states)
+
+
 @pytest.fixture
-def may_compile(monkeypatch):
-    """Blocks the compilation of opponents until it is set."""
-    event = threading.Event()
-
-    def compile_choice(player, game):
-        assert event.wait(60)
-
-    monkeypatch.setattr("azjax.play.session.compile_choice", compile_choice)
-    return event
+def may_compile():
+    return threading.Event()
 
 
 def test_keys_do_nothing_while_the_opponent_is_compiled(drive, may_compile):
@@ -190,7 +195,7 @@ def test_keys_do_nothing_while_the_opponent_is_compiled(drive, may_compile):
         await page.press(*"b2", "enter")
         assert page.moves.startswith("b2 ")
 
-    drive(visit, player=players.RandomPlayer(GAME), settles=False)
+    drive(visit, player=Slow(may_compile), settles=False)
 
 
 @pytest.mark.parametrize(("key", "status"), [("ctrl+q", 0), ("ctrl+c", 130)])
@@ -202,7 +207,7 @@ def test_the_user_can_quit_while_the_opponent_is_compiled(
         assert page.app.return_code == status
         may_compile.set()
 
-    drive(visit, player=players.RandomPlayer(GAME), settles=False)
+    drive(visit, player=Slow(may_compile), settles=False)
 
 
 def test_a_saved_game_is_shown_from_the_start(drive, tmp_path):

@@ -13,7 +13,7 @@ from azjax.networks import Parts
 from azjax.play.server import Catalog, Limits, PlayerRegistry, Warmer, make_catalog
 from azjax.play.server.memory import PROGRAM_BYTES
 from azjax.play.server.positions import describe_position
-from azjax.play.server.registry import (
+from azjax.play.server.registry import QUIET_SECONDS, (
     Activity,
     LoadedPlayer,
     SharedResources,
@@ -207,7 +207,7 @@ def test_a_player_without_a_search_has_no_strengths():
     assert player.worker(None)[1] == 0
 
 
-def test_the_server_is_busy_until_some_time_after_the_last_request(monkeypatch):
+def test_the_server_is_busy_until_some_time_after_the_last_request():
     current = Activity()
     assert current.is_busy  # clients can wait for the server to start
     current.last_answer = -math.inf
@@ -216,7 +216,7 @@ def test_the_server_is_busy_until_some_time_after_the_last_request(monkeypatch):
     assert current.is_busy
     current.num_decisions, current.last_answer = 0, time.monotonic()
     assert current.is_busy  # a client that plays soon sends the next request
-    monkeypatch.setattr("azjax.play.server.registry.QUIET_SECONDS", 0.0)
+    current.last_answer -= QUIET_SECONDS
     assert not current.is_busy
     current.compilation = Future()  # of the search for the client's first move
     assert current.is_busy
@@ -318,13 +318,12 @@ def test_an_error_in_one_game_does_not_affect_the_others(log, capsys):
     assert ("search", "two", "first's player") in registry.done
 
 
-def test_a_compiled_game_is_ready(catalog, log, monkeypatch, tmp_path):
-    for name in ("QUIET_SECONDS", "FIRST_SECONDS"):
-        monkeypatch.setattr(f"azjax.play.server.registry.{name}", 0.0)
+def test_a_compiled_game_is_ready(catalog, log, tmp_path):
     offer, player = catalog.find("tic_tac_toe", "random")
     offer = dataclasses.replace(offer, players={"random": player})
     only = Catalog({"tic_tac_toe": offer}, tmp_path, has_all=False)
     registry = PlayerRegistry(only, Limits())
+    registry.activity.last_answer = -math.inf  # no client is expected
     Warmer(registry, log.append).warm_up()
     assert log == ready(1, total=1)
     assert registry.is_ready(offer, player)
