@@ -13,7 +13,8 @@ from azjax.networks import Parts
 from azjax.play.server import Catalog, Limits, PlayerRegistry, Warmer, make_catalog
 from azjax.play.server.memory import PROGRAM_BYTES
 from azjax.play.server.positions import describe_position
-from azjax.play.server.registry import QUIET_SECONDS, (
+from azjax.play.server.registry import (
+    QUIET_SECONDS,
     Activity,
     LoadedPlayer,
     SharedResources,
