@@ -211,11 +211,7 @@ def run_tournament(
 def _print_interrupted(
     console: Console, matches: Collection[MatchResult], num_games: int
 ) -> None:
-    """Prints how many games count.
-
-    Raises:
-        KeyboardInterrupt: none do.
-    """
+    """Prints how many games count; interrupts the program if none do."""
     played = sum(match.total.games for match in matches)
     print_line(console, f"interrupted: {played} of {num_games} games count")
     if not matches:
@@ -294,13 +290,10 @@ def _test(settings: ArenaSettings, test: Sprt) -> dict[str, Any]:
 
 
 def named(players: Sequence[str]) -> dict[str, str]:
-    """Returns the player strings by name.
+    """Returns two or more player strings by name.
 
     The name is NAME in `NAME=PLAYER`, else the string itself; a number is appended to
     repeated names.
-
-    Raises:
-        ValueError: there are fewer than two players.
     """
     if len(players) < 2:
         raise ValueError(f"azjax arena requires at least two players: {len(players)}")
@@ -312,11 +305,7 @@ def named(players: Sequence[str]) -> dict[str, str]:
 
 
 def read_anchor(text: str, names: Sequence[str]) -> tuple[str, float]:
-    """Parses `NAME` or `NAME:ELO`.
-
-    Raises:
-        ValueError: no player has the name, or the rating is not a number.
-    """
+    """Parses `NAME` or `NAME:ELO`; the name must be one of the given."""
     if text in names:
         return text, 0.0
     name, _, rating = text.rpartition(":")

@@ -45,15 +45,9 @@ def plan_command(
 
 
 def plan_with_settings(args: Sequence[str], prog: str) -> None:
-    """Plans a run with settings.
-
-    Args:
-        args: the game, options of `azjax plan`, and settings as in `azjax train`.
-        prog: the program's name with that of the command.
-
-    Raises:
-        ValueError: the first argument is an option, or the run cannot be planned.
-    """
+    """Plans the run of the game in the first argument, with options of `azjax plan` and
+    settings as in `azjax train`; `prog` is the program's name with that of the
+    command."""
     game, settings = split_game(args, prog)
     prog = f"{prog} {game}"
     own, settings = parse(

@@ -48,13 +48,8 @@ def train_command(game: tyro.conf.Positional[str]) -> None:
 
 
 def train_with_settings(args: Sequence[str], prog: str) -> None:
-    """Learns the game of the first argument with the settings of the others.
-
-    `prog` is the program's name with that of the command.
-
-    Raises:
-        ValueError: the first argument is an option.
-    """
+    """Learns the game of the first argument with the settings of the others; `prog` is
+    the program's name with that of the command."""
     game, settings = split_game(args, prog)
     prog = f"{prog} {game}"
     settings = join_if_asked(settings, prog=prog)
@@ -99,15 +94,7 @@ class _Processes:
 def join_if_asked(args: Sequence[str], *, prog: str) -> Sequence[str]:
     """Joins the other processes of a run if the arguments contain `--distributed`, and
     otherwise makes each core of a CPU a device; call it before JAX computes. Returns
-    the other arguments.
-
-    Args:
-        args: arguments of the command line.
-        prog: the program's name, for its help.
-
-    Raises:
-        ValueError: an argument is invalid, or the processes do not connect.
-    """
+    the other arguments."""
     processes, rest = parse(
         _Processes, args, prog=prog, return_unknown_args=True, add_help=False
     )

@@ -29,13 +29,8 @@ def train_q_command(game: tyro.conf.Positional[str]) -> None:
 
 
 def train_q_with_settings(args: Sequence[str], prog: str) -> None:
-    """Learns the game of the first argument with the settings of the others.
-
-    `prog` is the program's name with that of the command.
-
-    Raises:
-        ValueError: the first argument is an option.
-    """
+    """Learns the game of the first argument with the settings of the others; `prog` is
+    the program's name with that of the command."""
     game, settings = split_game(args, prog)
     _train(parse_q_config(game, settings, prog=f"{prog} {game}"))
 
@@ -62,14 +57,6 @@ def parse_q_config(game: str, args: Sequence[str], *, prog: str) -> QConfig:
 
     Every field of `QConfig` is an option. The defaults are the settings of the run in
     `--run-dir` if it has begun.
-
-    Args:
-        game: game spec.
-        args: the arguments.
-        prog: the program's name, for its help.
-
-    Raises:
-        ValueError: a value is not allowed.
     """
     given, rest = parse(
         _Given, args, prog=prog, return_unknown_args=True, add_help=False

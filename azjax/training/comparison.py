@@ -118,7 +118,6 @@ class SavedRun:
 
         Raises:
             MissingPartsError: `parts` are required.
-            ValueError: there is no player, or it cannot be read.
         """
         if isinstance(self.config, QConfig):
             return load_q_player(self.directory / PLAYER).player()
@@ -126,18 +125,11 @@ class SavedRun:
 
 
 def read_runs(names: Sequence[str | os.PathLike[str]]) -> list[SavedRun]:
-    """Reads runs of one game from their directories, of any origin.
+    """Reads two or more runs of one game from their directories, of any origin.
 
-    Malformed rows of the metrics are left out, also those whose names cannot be printed
-    or have more than `MAX_NAME` characters.
-
-    Args:
-        names: two or more directories. Runs are named by the last part, or by all of it
-            where that is not unique.
-
-    Raises:
-        ValueError: a directory holds no run, is given twice, or the games differ.
-        OSError: metrics cannot be read.
+    Runs are named by the last part of their directory, or by all of it where that is
+    not unique. Malformed rows of the metrics are left out, also those whose names
+    cannot be printed or have more than `MAX_NAME` characters.
     """
     if len(names) < 2:
         raise ValueError(f"a comparison requires at least two runs: {len(names)}")
@@ -338,15 +330,8 @@ def to_json(runs: Sequence[SavedRun]) -> dict[str, Any]:
 
 
 def draw_comparison(runs: Sequence[SavedRun]) -> "Figure":
-    """Draws the strength of runs with intervals: a row of panels for each measure, over
-    time and over positions.
-
-    Args:
-        runs: of one game.
-
-    Raises:
-        ValueError: no run has an evaluation.
-    """
+    """Draws the strength of runs of one game with intervals: a row of panels for each
+    measure, over time and over positions."""
     found = measures(runs)
     if not found:
         raise ValueError("nothing to plot: no run has an evaluation")

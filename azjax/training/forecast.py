@@ -103,15 +103,8 @@ def phases(
     *,
     state: TrainState,
 ) -> Iterator[Phase]:
-    """Yields the phases of an iteration, and the search of an evaluation.
-
-    Args:
-        config: the run's settings, without `exact_lanes`.
-        game: the game.
-        network: its structure.
-        algorithm: the functions of the run.
-        state: returned by `abstract_state`.
-    """
+    """Yields the phases of an iteration, and the search of an evaluation, of a run
+    without `exact_lanes`, whose state is returned by `abstract_state`."""
     lanes, learner, averaged = algorithm.lanes, state.learner, state.learner.averaged
     updates = config.updates_per_iteration
 
@@ -170,12 +163,7 @@ def compile_phase(
     phase: Phase, mesh: jax.sharding.Mesh, simulations: Sequence[int]
 ) -> CompiledPhase:
     """Compiles a phase for the devices of a mesh and reads the compiler's report.
-
-    Args:
-        phase: to compile.
-        mesh: the devices.
-        simulations: of a search whose length is an argument, in each stage of the run.
-    """
+    `simulations` are those of a search whose length is an argument, by stage."""
     started = time.monotonic()
     compiled, program = compile_program(mesh, phase.function, *phase.arguments)
     seconds = time.monotonic() - started
@@ -257,15 +245,8 @@ def work(
     *,
     gradient: Phase,
 ) -> Work:
-    """Counts the operations of a run.
-
-    Args:
-        config: the run's settings.
-        game: the game.
-        network: its structure.
-        variables: its parameters, or their shapes.
-        gradient: the phase that computes gradients.
-    """
+    """Counts the operations of a run, given the phase that computes gradients; of the
+    variables only the shapes are used."""
     position = jax.ShapeDtypeStruct((1, *game.observation_shape), "float32")
     function: Any = gradient.function
     traced = function.trace(*gradient.arguments)
@@ -364,11 +345,7 @@ class Forecast:
         return tuple(self.config.chunk_positions / sum(one.values()) for one in found)
 
     def check(self) -> None:
-        """Checks that the run fits.
-
-        Raises:
-            ValueError: it needs more memory than a chip has.
-        """
+        """Raises a ValueError if the run needs more memory than a chip has."""
         needed, phase = self.needed
         if self.usable is not None and needed > self.usable:
             raise ValueError(
@@ -423,10 +400,6 @@ def forecast(
             devices.
         parts: custom network modules.
         enter: called with the name of each phase before it is compiled.
-
-    Raises:
-        ValueError: the device is unknown, its compiler is not installed, or the run
-            does not fit.
     """
     # Exact lanes would run the same programs with smaller batches.
     config = dataclasses.replace(config, exact_lanes=False)

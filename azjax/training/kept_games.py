@@ -45,18 +45,11 @@ class KeptGames:
         run: str,
         iteration: int,
     ) -> Iterator[None]:
-        """A context in which games are written, after those of a checkpoint.
+        """A context in which games are written, after those of a checkpoint with so
+        many completed iterations; 0 without one.
 
         Files with later iterations are deleted, because the run plays these again.
-
-        Args:
-            directory: the run directory.
-            run: id of the run.
-            iteration: completed iterations of the checkpoint; 0 without one.
-
-        Raises:
-            ValueError: the directory holds games of another run.
-            OSError: a file cannot be read or deleted.
+        Games of another run in the directory raise a ValueError.
         """
         games, keeps = directory / GAMES, self._config.data.keep_games
         with raise_on_all_processes():

@@ -82,16 +82,9 @@ def required_memory(
 ) -> list[MemoryItem]:
     """Returns the memory that a run needs on each device; allocates nothing.
 
-    Args:
-        config: the run's settings.
-        game: the game.
-        network: its structure.
-        variables: its parameters.
-        init: returns the `TrainState`; only traced.
-        num_devices: devices of the lanes; those of a CPU share its memory.
-        is_cpu: whether they are a CPU's; by default as the available ones.
-        parts: custom network modules.
-        loss: custom loss.
+    `init` returns the `TrainState` and is only traced. `num_devices` are those of the
+    lanes, which share the memory of a CPU; `is_cpu` is by default as for the available
+    devices. `parts` and `loss` are custom ones.
     """
     auxiliary = (parts or Parts()).auxiliary
     platform = jax.local_devices()[0].platform
@@ -205,16 +198,8 @@ def needed_at_once(items: Sequence[MemoryItem]) -> list[MemoryItem]:
 def check_fits(
     config: TrainConfig, items: Sequence[MemoryItem], available: int | None
 ) -> None:
-    """Checks that a run fits into a device.
-
-    Args:
-        config: the run's settings.
-        items: returned by `required_memory`.
-        available: bytes of the device; None if unknown.
-
-    Raises:
-        ValueError: it needs more memory.
-    """
+    """Raises a ValueError if what `required_memory` returned is more than the available
+    bytes of a device, if these are known."""
     needed = sum(item.size for item in needed_at_once(items))
     if available is not None and needed > available:
         raise ValueError(

@@ -63,19 +63,12 @@ def read_metrics(path: Directory, max_bytes: int = -1) -> list[dict[str, Any]]:
 
 
 def iterate_metrics(path: Directory, max_bytes: int = -1) -> Iterator[dict[str, Any]]:
-    """Yields the rows of a metrics file, one in memory at a time; none if the file is
-    missing.
+    """Yields the rows of a metrics file of any origin, one in memory at a time; none if
+    the file is missing.
 
     Skips lines that are no rows of a run: their writer was killed, or is still writing,
-    or the file comes from elsewhere.
-
-    Args:
-        path: of the file, of any origin.
-        max_bytes: number of bytes to read from the beginning; -1: all.
-
-    Raises:
-        OSError: it is no regular file, has more than `MAX_METRICS_BYTES`, or cannot be
-            read.
+    or the file comes from elsewhere. Reads at most `max_bytes`, unless it is -1; raises
+    an OSError if the file is no regular one, or has more than `MAX_METRICS_BYTES`.
     """
     try:
         file = open_regular(path, MAX_METRICS_BYTES)
@@ -147,13 +140,11 @@ def losses(row: Row) -> dict[str, float]:
 
 
 def check_finite(metrics: Row, iteration: int, directory: Directory) -> None:
-    """Checks the losses of an iteration, and the gradients and weights that they gave.
+    """Raises a ValueError if a loss of an iteration is not finite, or the gradients or
+    weights that they gave.
 
     The losses of an update are computed with the weights before it, so the weights that
     are saved need a check of their own.
-
-    Raises:
-        ValueError: a number is not finite.
     """
     numbers = {f"{name}_loss": value for name, value in losses(metrics).items()}
     numbers |= {name: metrics.get(name) for name in ("gradient_norm", "weight_norm")}
@@ -206,11 +197,8 @@ class MetricsFile:
         self.waiting = b""
 
     def append(self, row: Row) -> None:
-        """Writes a row, and rows that could not be written before.
-
-        Raises:
-            OSError: the file cannot be written, or is not there any more.
-        """
+        """Writes a row, and rows that could not be written before; raises an OSError if
+        the file cannot be written, or is not there any more."""
         self.waiting += json_line(row)
         with self._path.open("r+b") as file:
             if os.fstat(file.fileno()).st_ino != self._inode:

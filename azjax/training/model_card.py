@@ -23,16 +23,8 @@ _PLAY_HEADING = "## Play against it"
 
 
 def model_card(directory: Directory, *, hardware: str = "") -> str:
-    """Returns the card of a run's player.
-
-    Args:
-        directory: the run directory, of any origin.
-        hardware: on which the run was made, which it does not record.
-
-    Raises:
-        ValueError: there is no run, or it has no evaluation.
-        OSError: its metrics cannot be read.
-    """
+    """Returns the card of the player of a run directory, of any origin; `hardware` is
+    that on which the run was made, which it does not record."""
     config = load_config(directory, allowed=OUTSIDE)
     first = last = None
     for row in iterate_metrics(directory / METRICS_FILE):
@@ -51,13 +43,8 @@ def model_card(directory: Directory, *, hardware: str = "") -> str:
 
 
 def hub_page(card: str, game: Game, repository: str) -> str:
-    """Returns the README.md of a player's repository on the Hugging Face Hub.
-
-    Args:
-        card: the player's card.
-        game: the player's game.
-        repository: USER/NAME.
-    """
+    """Returns the README.md of a player's repository USER/NAME on the Hugging Face Hub,
+    with its card."""
     name = repository.rpartition("/")[2]
     program = program_for(game)
     tags = ("alphazero", "jax", game.name)

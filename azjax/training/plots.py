@@ -54,15 +54,8 @@ def score_label(opponent: str) -> str:
 
 
 def plot_learning(run_dir: Path, game: str | None = None) -> Path:
-    """Draws `plots/learning.png` of a run from its metrics.
-
-    Args:
-        run_dir: run directory with at least one evaluation in its metrics.
-        game: game spec for the title; by default that of the run's `config.json`.
-
-    Returns:
-        The path of the picture.
-    """
+    """Draws `plots/learning.png` of a run with evaluations from its metrics; returns
+    its path. The title names `game`, by default that of the run's `config.json`."""
     rows = read_metrics(run_dir / METRICS_FILE)
     if game is None:
         config = run_dir / "config.json"
@@ -75,17 +68,11 @@ def plot_learning(run_dir: Path, game: str | None = None) -> Path:
 
 
 def draw_learning(rows: Sequence[Row], title: str) -> "Figure":
-    """Draws strength, losses and speed over time.
+    """Draws strength, losses and speed over time from rows of metrics, of which at
+    least one is an evaluation.
 
     Strength is the mistake rate on solved positions, if the game has any, besides the
     match scores; otherwise the scores alone.
-
-    Args:
-        rows: of kind `evaluation`, at least one, and of kind `iteration`.
-        title: the game's title.
-
-    Raises:
-        ValueError: there are no evaluations.
     """
     evaluations = [row for row in rows if row["kind"] == "evaluation"]
     iterations = [row for row in rows if row["kind"] == "iteration"]
@@ -181,12 +168,8 @@ def _draw_mistakes(axes: "Axes", evaluations: Sequence[Row], seconds: float) -> 
 
 
 def mistakes_axis(axes: "Axes", rates: np.ndarray) -> float:
-    """Scales the vertical axis for mistake rates in percent. Returns its lower end.
-
-    Args:
-        axes: the panel.
-        rates: `[3, N]` rates with their intervals, as in `draw_interval`.
-    """
+    """Scales the vertical axis for mistake rates in percent, given as `[3, N]` to
+    `draw_interval`. Returns its lower end."""
     rate, _, high = rates
     smallest = 100 * min(rate[rate > 0], default=0.01)
     if (rate == 0).any():
@@ -263,17 +246,10 @@ def draw_interval(
     bottom: float,
     linestyle: str = "-",
 ) -> None:
-    """Draws rates with their intervals, in percent.
+    """Draws rates with their intervals, in percent, over `[N]` places.
 
-    Args:
-        axes: the panel.
-        places: `[N]` horizontal positions.
-        rates: `[3, N]` the rates and the lower and upper ends of their intervals, in
-            [0, 1].
-        label: in the legend.
-        color: of the line and the intervals.
-        bottom: lower end of the vertical axis, in percent.
-        linestyle: of the line.
+    `rates` is `[3, N]`: the rates and the lower and upper ends of their intervals, in
+    [0, 1]; `bottom` is the lower end of the vertical axis, in percent.
     """
     rate, low, high = 100 * rates
     low = np.maximum(low, bottom)

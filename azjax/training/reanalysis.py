@@ -210,16 +210,9 @@ def _write_files(
     run: str,
     report: Callable[[int], None],
 ) -> None:
-    """Writes a file for each of `found`, unless it is there.
-
-    Args:
-        directory: of the files.
-        found: the games, in the order of the files.
-        searches: which search them.
-        run: id of the new games.
-        report: called with the number of positions so far after each new file, and
-            about every `REPORT_SECONDS` within a file.
-    """
+    """Writes a file for each of `found`, the games in the order of the files, unless it
+    is there. Reports the positions so far after each new file, and about every
+    `REPORT_SECONDS` within a file."""
     game, seed = searches.player.game, searches.seed
     reported = time.monotonic()
 
@@ -296,16 +289,9 @@ class PositionSearches:
         rows: Rows,
         report: Callable[[int], None] = lambda count: None,
     ) -> Rows:
-        """Returns rows with new targets.
-
-        Args:
-            number: of the file, from which the keys are made.
-            rows: N positions.
-            report: called between batches with the number of positions searched.
-
-        Raises:
-            ValueError: the search gives values that rows cannot hold.
-        """
+        """Returns N positions with new targets; `number` is that of the file, from
+        which the keys are made. Reports between batches how many positions are
+        searched."""
         game, count = self.player.game, len(rows.game)
         states, action = unpack_states(game, rows.state), rows.move.astype(np.int32)
         rng_key = jax.random.fold_in(jax.random.key(self.seed), number)
@@ -352,9 +338,6 @@ def search_targets(
         rng_key: consumed; one key, or `[P]` for P equal parts of the batch.
         states: the positions, leaves `[B, ...]`, none of them terminated.
         action: `[B]` int32; the moves that were played.
-
-    Raises:
-        ValueError: the player gives no probability of a draw.
     """
     choice, analysis, _ = player.analyze(rng_key, states, None)
     if choice.draw is None:

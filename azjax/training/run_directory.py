@@ -245,15 +245,8 @@ def disk_errors(directory: Directory) -> Iterator[None]:
 
 
 def read_config(path: Directory) -> dict[str, Any]:
-    """Reads a `config.json`.
-
-    Args:
-        path: of the file, of any origin.
-
-    Raises:
-        ValueError: it is damaged, or of another format.
-        OSError: it is missing or cannot be read.
-    """
+    """Reads a `config.json`, of any origin; raises a ValueError if it is damaged or of
+    another format."""
     content = _read(path)
     try:
         return check_format(content)
@@ -276,12 +269,7 @@ def is_run_id(value: object) -> TypeGuard[str]:
 
 def run_id(directory: Directory) -> str:
     """Returns the id of the run in a directory: random, made when the run began, the
-    same in copies of the directory.
-
-    Raises:
-        ValueError: there is no run any more, or its settings have no id.
-        OSError: the settings cannot be read.
-    """
+    same in copies of the directory. Raises a ValueError if there is no run any more."""
     try:
         content = _read(directory / CONFIG_FILE)
     except FileNotFoundError:
@@ -428,17 +416,11 @@ def _differences(
 def locked(
     directory: Directory, *, work: str = "training", option: str = "--run-dir"
 ) -> contextlib.AbstractContextManager[object]:
-    """Locks a directory until the end of the returned context, or of the process. A
-    remote directory is not locked.
+    """Locks an existing directory until the end of the returned context, or of the
+    process. A remote directory is not locked.
 
-    Args:
-        directory: which exists.
-        work: of the process, for the message if another process has the lock.
-        option: that gives the directory, for the same message.
-
-    Raises:
-        ValueError: another process has locked it.
-        OSError: it cannot be written.
+    Raises a ValueError if another process has locked it, which names its `work` and the
+    `option` that gives the directory.
     """
     if not isinstance(directory, Path):
         return contextlib.nullcontext()

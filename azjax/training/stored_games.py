@@ -43,13 +43,8 @@ class StoredMoves(NamedTuple):
 
 
 def moves_of(rows: Rows, game: Game, policy_entries: int) -> StoredMoves:
-    """Returns the moves of N rows, NumPy leaves `[N, ...]`.
-
-    Args:
-        rows: positions as stored.
-        game: their game.
-        policy_entries: K, stored entries of each policy, see `store_policy`.
-    """
+    """Returns the moves of N rows, NumPy leaves `[N, ...]`; of each policy
+    `policy_entries` entries, see `store_policy`."""
     leaves: dict[str, Any] = {
         "state": unpack_states(game, rows.state),
         "action": rows.move.astype(action_dtype(game.num_actions)),
@@ -170,12 +165,8 @@ class _Slots:
         return len(self._waiting)
 
     def refill(self, found: _Found, games: Sequence[np.ndarray]) -> None:
-        """Adds games, and drops moves that were taken.
-
-        Args:
-            found: the moves.
-            games: the rows of each game.
-        """
+        """Adds games, given the rows of each in `found`; drops moves that were
+        taken."""
         first = 0
         if self._found is not None:
             queued = np.concatenate(self._queues)
@@ -290,10 +281,7 @@ class StoredGames:
         """Continues after the chunk of a cursor, of any origin, unless that was the
         last chunk.
 
-        Raises:
-            ValueError: the files have changed since the cursor was stored, or one is
-                damaged.
-            OSError: a source cannot be read.
+        Raises a ValueError if the files have changed since the cursor was stored.
         """
         if cursor == self.cursor:
             return
@@ -330,15 +318,11 @@ class StoredGames:
         self.cursor = cursor
 
     def chunk(self) -> tuple[Trajectory, dict[str, Any]]:
-        """Returns the next moves of each slot, and metrics.
+        """Returns the next moves of each slot, leaves `[L, T, S / L, ...]`, and
+        metrics: the finished games and the first player's score.
 
-        Returns:
-            The moves, leaves `[L, T, S / L, ...]`; finished games and the first
-            player's score.
-
-        Raises:
-            ValueError: a source is damaged, or holds moves that the rules do not allow.
-            OSError: a source cannot be read.
+        Raises a ValueError if a source is damaged, or holds moves that the rules do not
+        allow.
         """
         slots = self._slots
         while slots.shortest <= self._num_moves:

@@ -95,17 +95,11 @@ def print_summary(
     commands: Mapping[str, str],
     method: str,
 ) -> None:
-    """Prints a run's results, its directory, and commands for it.
+    """Prints a run's results, its directory, and commands for it by purpose.
 
-    Args:
-        console: where to print.
-        game: the game.
-        run_dir: the run directory.
-        first: the evaluation of the initial network, if known.
-        last: the newest evaluation.
-        choice: of the network, in a batch whose first position is the initial one.
-        commands: of the program, by purpose.
-        method: how it was learned, such as `by self-play`.
+    `choice` is the network's, in a batch whose first position is the initial one;
+    `first` and `last` are the evaluation of the initial network, if known, and the
+    newest one; `method` is how it learned, such as `by self-play`.
     """
     results = Table.grid(padding=(0, 2))
     results.add_column(style="cyan", no_wrap=True)
@@ -146,12 +140,8 @@ def print_summary(
 
 
 def result_texts(first: Row | None, last: Row) -> Iterator[tuple[str, str]]:
-    """Yields names and texts of what a run did and how strong it became.
-
-    Args:
-        first: the evaluation of the initial network, if known.
-        last: the newest evaluation.
-    """
+    """Yields names and texts of what a run did and how strong it became, from the
+    evaluation of the initial network, if known, and the newest one."""
     yield "training time", duration(last["seconds"])
     yield "played", f"{last['games']:,} games, {last['positions']:,} positions"
     if last.get("eligible_share"):
