@@ -7,9 +7,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.games import bitboard, rendering
-from azjax.games.core import Game, select, zero_sum
+from azjax.games.core import Game, zero_sum
 from azjax.games.registry import register
-from azjax.games.stones import State, after_stone, cells_in_lines, empty_board
+from azjax.games.stones import (
+    State,
+    after_stone,
+    cells_in_lines,
+    empty_board,
+    own_first,
+)
 from azjax.games.symmetry import Symmetry, board_symmetries
 from azjax.settings import check, check_int, is_int
 from azjax.text import quoted
@@ -81,9 +87,7 @@ class Gomoku(Game[State]):
     def observe(self, state: State) -> jax.Array:
         """Returns `[height, width, 2]` float32: stones of the player to move, of the
         opponent."""
-        first, second = state.stones
-        stones = select(state.current_player == 1, (second, first), (first, second))
-        return bitboard.planes(stones, self._grid.cells).astype(jnp.float32)
+        return bitboard.planes(own_first(state), self._grid.cells).astype(jnp.float32)
 
     def rewards(self, state: State) -> jax.Array:
         """Returns `[2]` float32: 1 to the winner, -1 to the loser."""
@@ -91,13 +95,8 @@ class Gomoku(Game[State]):
 
     def evaluate(self, state: State) -> jax.Array:
         """Returns `[]` float32: the lead in stones on lines that can still be won."""
-        first, second = state.stones
-        mine, theirs = select(
-            state.current_player == 1, (second, first), (first, second)
-        )
         return bitboard.open_lines_lead(
-            mine,
-            theirs,
+            *own_first(state),
             self._grid.full,
             self.length,
             self._steps,

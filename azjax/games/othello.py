@@ -11,7 +11,7 @@ import numpy as np
 from azjax.games import bitboard, rendering
 from azjax.games.core import Game, select, zero_sum
 from azjax.games.registry import register
-from azjax.games.stones import State, after_move, first_position
+from azjax.games.stones import State, after_move, first_position, own_first
 from azjax.games.symmetry import Symmetry, board_symmetry
 
 SIZE = 8
@@ -68,7 +68,7 @@ class Othello(Game[State]):
     def step(self, state: State, action: jax.Array) -> State:
         """Places a disc of the player to move in cell `action`, or passes."""
         is_pass = jnp.asarray(action) == PASS
-        mine, theirs = _own_first(state)
+        mine, theirs = own_first(state)
         placed = bitboard.difference(
             bitboard.single(action, NUM_CELLS), bitboard.union(mine, theirs)
         )
@@ -93,14 +93,14 @@ class Othello(Game[State]):
     def legal_action_mask(self, state: State) -> jax.Array:
         """Returns `[65]` bool, True for cells where a disc turns others over; True for
         the pass where there is no such cell."""
-        placeable = _placeable(*_own_first(state))
+        placeable = _placeable(*own_first(state))
         cells = (word & BITS != 0 for word in placeable)
         return jnp.concatenate([*cells, ~bitboard.has_any(placeable)[None]])
 
     def observe(self, state: State) -> jax.Array:
         """Returns `[8, 8, 4]` float32: discs of the player to move, of the opponent;
         cells where the player to move, and where the opponent, could place a disc."""
-        mine, theirs = _own_first(state)
+        mine, theirs = own_first(state)
         boards = mine, theirs, _placeable(mine, theirs), _placeable(theirs, mine)
         words = jnp.stack([jnp.stack(board) for board in boards], axis=-1)  # [2, 4]
         cells = words[:, None] & BITS[:, None] != 0  # [2, 32, 4]
@@ -113,7 +113,7 @@ class Othello(Game[State]):
     def evaluate(self, state: State) -> jax.Array:
         """Returns `[]` float32: the lead in mobility plus four times that in corners,
         scaled to [-1, 1]."""
-        mine, theirs = _own_first(state)
+        mine, theirs = own_first(state)
         moves = [_placeable(mine, theirs), _placeable(theirs, mine)]
         corners = [bitboard.intersection(discs, CORNERS) for discs in (mine, theirs)]
         more_moves, more_corners = (
@@ -149,12 +149,6 @@ class Othello(Game[State]):
         board = np.asarray(self.board(state))
         fewer, more = sorted(((board == 0).sum(), (board == 1).sum()))
         return f"{more} to {fewer}"
-
-
-def _own_first(state: State) -> tuple[bitboard.Board, bitboard.Board]:
-    """Returns the discs of the player to move, and of the opponent."""
-    first, second = state.stones
-    return select(state.current_player == 1, (second, first), (first, second))
 
 
 def _rise(board: bitboard.Board, steps: np.ndarray) -> bitboard.Board:

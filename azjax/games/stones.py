@@ -46,6 +46,12 @@ def empty_board(num_bits: int) -> State:
     return first_position((bitboard.empty(num_bits), bitboard.empty(num_bits)))
 
 
+def own_first(state: State) -> tuple[bitboard.Board, bitboard.Board]:
+    """Returns the stones of the player to move, and of the opponent."""
+    first, second = state.stones
+    return select(state.current_player == 1, (second, first), (first, second))
+
+
 def after_move(
     state: State,
     stones: tuple[bitboard.Board, bitboard.Board],

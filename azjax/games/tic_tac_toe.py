@@ -9,9 +9,15 @@ import jax.numpy as jnp
 import numpy as np
 
 from azjax.games import bitboard, rendering
-from azjax.games.core import Game, select, zero_sum
+from azjax.games.core import Game, zero_sum
 from azjax.games.registry import register
-from azjax.games.stones import State, after_stone, cells_in_lines, empty_board
+from azjax.games.stones import (
+    State,
+    after_stone,
+    cells_in_lines,
+    empty_board,
+    own_first,
+)
 from azjax.games.symmetry import Symmetry, board_symmetries
 
 SIZE = 3
@@ -52,9 +58,7 @@ class TicTacToe(Game[State]):
 
     def observe(self, state: State) -> jax.Array:
         """Returns `[3, 3, 2]` float32: marks of the player to move, of the opponent."""
-        first, second = state.stones
-        stones = select(state.current_player == 1, (second, first), (first, second))
-        return bitboard.planes(stones, CELLS).astype(jnp.float32)
+        return bitboard.planes(own_first(state), CELLS).astype(jnp.float32)
 
     def rewards(self, state: State) -> jax.Array:
         """Returns `[2]` float32: 1 to the winner, -1 to the loser."""
