@@ -63,17 +63,6 @@ class ReviewedMove(NamedTuple):
     exact_after: int | None
 
 
-class _Opinion(NamedTuple):
-    """What a player thinks of a position.
-
-    action: its move.
-    value: expected result for player 0.
-    """
-
-    action: int
-    value: float
-
-
 def find_game(path: Path, number: int, game: Game | None) -> tuple[Game, GameRecord]:
     """Returns one game of a file.
 
@@ -129,26 +118,26 @@ def review(
         solved = _opinions(game, states, moves, solver, seed)
     pairs = itertools.pairwise(zip(opinions, solved))  # noqa: B905, one may be endless
     for ply, (before, after) in enumerate(pairs):
-        (opinion, solved), (opinion_after, solved_after) = before, after
+        ((best, value), solved), ((_, value_after), solved_after) = before, after
         state, action = states[ply], moves[ply]
         player = int(state.current_player)
         sign = 1 - 2 * player
-        loss = max(0.0, sign * (opinion.value - opinion_after.value))
-        if action == opinion.action and loss < _BLUNDER:
+        loss = max(0.0, sign * (value - value_after))
+        if action == best and loss < _BLUNDER:
             loss = 0.0
         mark = next((mark for least, mark in MARKS if loss >= least), "")
         exact_before = exact_after = None
         if solved is not None and solved_after is not None:
-            exact_before, exact_after = round(solved.value), round(solved_after.value)
+            exact_before, exact_after = round(solved[1]), round(solved_after[1])
             mark = ("", "?", "??")[max(0, sign * (exact_before - exact_after))]
         yield ReviewedMove(
             player=player,
             action=action,
             text=game.action_to_text(state, action),
-            best_action=opinion.action,
-            best=game.action_to_text(state, opinion.action),
-            before=opinion.value,
-            after=opinion_after.value,
+            best_action=best,
+            best=game.action_to_text(state, best),
+            before=value,
+            after=value_after,
             loss=loss,
             mark=mark,
             exact_before=exact_before,
@@ -188,15 +177,16 @@ def _opinions(
     moves: Sequence[int],
     player: AnyPlayer,
     seed: int,
-) -> Iterator[_Opinion]:
-    """Yields a player's opinions of positions; a finished game has its result."""
+) -> Iterator[tuple[int, float]]:
+    """Yields a player's move in each position, and its expected result for player 0;
+    -1 and the result for a finished game."""
     unfinished = [state for state in states if not state.terminated]
     for state, (action, value) in zip(
         unfinished, _decided(game, unfinished, moves, player, seed), strict=True
     ):
-        yield _Opinion(action, value * (1 - 2 * int(state.current_player)))
+        yield action, value * (1 - 2 * int(state.current_player))
     for state in states[len(unfinished) :]:
-        yield _Opinion(-1, rewards(game, state)[0])
+        yield -1, rewards(game, state)[0]
 
 
 def _decided(

@@ -449,15 +449,24 @@ class _Painter:
         self.canvas.paint(y, x, np.full((size, size), True), background)
         if theme.has_lines:
             self.lines(cell, background)
-        number = int(scene.board[cell])
-        if number < 0:
-            self.empty(cell)
-        else:
+        number, middle = int(scene.board[cell]), self.frame.middle(cell[0])
+        if number >= 0:
             self.piece(cell, theme.pieces[number], is_marked)
-        if cell in scene.hinted:
-            self.hint(cell, is_empty=number < 0)
-        if cell == scene.cursor and not self.is_small:
-            self.canvas.paint(y, x, self.corners(), ACCENT)
+        elif theme.hole is not None and not self.is_small:
+            shape = disc if size > 4 else dot
+            self.canvas.paint(y, x, shape(*self.points), theme.hole)
+        elif self.is_small and not theme.has_lines and not theme.mark_is_below:
+            self.canvas.write(middle, x, "·", theme.ink)
+        if cell in scene.hinted and number < 0 and not self.is_small:
+            self.canvas.paint(y, x, dot(*self.points), theme.ink)
+        elif cell in scene.hinted:
+            letter = "•" if number < 0 else "x"
+            self.canvas.write(middle, x + size - 1, letter, HINT)
+        if cell == scene.cursor and not self.is_small:  # four corners
+            place = np.minimum(np.arange(size), np.arange(size)[::-1])
+            is_near, is_rim = place < max(1, size // 4), place == 0
+            corners = (is_near[:, None] & is_rim) | (is_rim[:, None] & is_near)
+            self.canvas.paint(y, x, corners, ACCENT)
 
     def place(self, cell: Cell) -> tuple[int, int]:
         """Returns the first pixel row and the first column of a cell."""
@@ -486,16 +495,6 @@ class _Painter:
                 write(text_row, center, "│", ink)
         write(middle, center, crossing, ink)
 
-    def empty(self, cell: Cell) -> None:
-        """Draws an empty cell."""
-        theme = self.frame.theme
-        y, x = self.place(cell)
-        if theme.hole is not None and not self.is_small:
-            shape = disc if self.frame.cell > 4 else dot
-            self.canvas.paint(y, x, shape(*self.points), theme.hole)
-        elif self.is_small and not theme.has_lines and not theme.mark_is_below:
-            self.canvas.write(self.frame.middle(cell[0]), x, "·", theme.ink)
-
     def piece(self, cell: Cell, piece: Piece, is_marked: bool) -> None:
         """Draws a piece."""
         theme, middle = self.frame.theme, self.frame.middle(cell[0])
@@ -512,20 +511,3 @@ class _Painter:
             self.canvas.paint(y, x, dot(*self.points), theme.mark)
             color = MARKED_SIGN
         self.canvas.write(middle, center, piece.sign, color, is_bold=True)
-
-    def hint(self, cell: Cell, *, is_empty: bool) -> None:
-        """Marks a cell where a piece can move."""
-        y, x = self.place(cell)
-        if self.is_small or not is_empty:
-            column = x + self.frame.cell - 1
-            letter = "•" if is_empty else "x"
-            self.canvas.write(self.frame.middle(cell[0]), column, letter, HINT)
-        else:
-            self.canvas.paint(y, x, dot(*self.points), self.frame.theme.ink)
-
-    def corners(self) -> np.ndarray:
-        """Returns a `[size, size]` mask of the corners of a cell."""
-        size, arm = self.frame.cell, max(1, self.frame.cell // 4)
-        place = np.minimum(np.arange(size), np.arange(size)[::-1])
-        is_near, is_rim = place < arm, place == 0
-        return (is_near[:, None] & is_rim) | (is_rim[:, None] & is_near)

@@ -9,7 +9,6 @@ import threading
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
 
 from azjax import games
 from azjax.games import Game, game_options
@@ -124,17 +123,6 @@ def _read_ratings(path: str, *version: int) -> Mapping[str, Mapping[str, float]]
 ADDED, SHIPPED, LEARNED, STANDARD = range(4)
 
 
-class RunPlayer(NamedTuple):
-    """A player of a run; arguments of `load_learned`.
-
-    kind: one of `LEARNED_KINDS`.
-    directory: run directory.
-    """
-
-    kind: str
-    directory: Path
-
-
 @dataclasses.dataclass(frozen=True)
 class PlayerOffer:
     """A player that clients can choose.
@@ -142,23 +130,22 @@ class PlayerOffer:
     name: key of the player.
     title: text for people.
     about: its strength for people; may be empty.
-    source: a text for `players.load`, from the operator or this program only; or the
-        player of a run, which may be replaced by a newer version.
+    source: a text for `players.load`, from the operator or this program only; the kind
+        of a player of a run.
+    about: its strength for people; may be empty.
     rank: players with a lower rank are listed first.
     rating: Elo in the newest tournament, at the player's own strength; None if unrated.
+    directory: of the run, whose player may be replaced by a newer version; None without
+        a run.
     """
 
     name: str
     title: str
-    source: str | RunPlayer
+    source: str
     about: str = ""
     rank: int = STANDARD
     rating: float | None = None
-
-    @property
-    def directory(self) -> Path | None:
-        """The directory of the player's run, None without a run."""
-        return None if isinstance(self.source, str) else self.source.directory
+    directory: Path | None = None
 
     def load(self, game: Game, parts: Parts | None = None) -> AnyPlayer:
         """Loads the player.
@@ -166,16 +153,15 @@ class PlayerOffer:
         Raises:
             ValueError: the player cannot be loaded.
         """
-        if isinstance(self.source, str):
+        if self.directory is None:
             return load(self.source, game, parts)
-        return load_learned(*self.source, game, parts)
+        return load_learned(self.source, self.directory, game, parts)
 
     @property
     def rating_key(self) -> str:
         """The player's key in tournament results."""
-        source = self.source
-        is_text = isinstance(source, str)
-        return player_key(source if is_text else f"{source.kind}:{source.directory}")
+        path = "" if self.directory is None else f":{self.directory}"
+        return player_key(f"{self.source}{path}")
 
 
 @dataclasses.dataclass(frozen=True)
@@ -389,9 +375,10 @@ def run_players(run: RunInfo) -> list[PlayerOffer]:
         PlayerOffer(
             name=f"{kind}:{run.directory.parent.name}/{run.key}",
             title=f"{title} (run {run.key})",
-            source=RunPlayer(kind, run.directory),
+            source=kind,
             about=about,
             rank=LEARNED,
+            directory=run.directory,
         )
         for kind, (title, about) in _PLAYERS[run.kind].items()
     ]
