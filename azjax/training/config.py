@@ -306,8 +306,8 @@ class TrainConfig(Settings):
         minutes: length of the run, evaluation included, compilation not.
         iterations: length of the run in iterations; exactly one of the two is given.
         repeat_schedule: directory of a run to reproduce: its schedule gives the
-            fraction of the run that is done after each iteration;
-            `azjax.training.repeated_config` returns the settings.
+            fraction of the run that is done after
+            each iteration; `azjax.training.repeated_config` returns the settings.
         seed: seed of all random numbers.
         num_lanes: L, equal parts of games, replay and batches, spread over the devices;
             a multiple of the number of devices, and a divisor of `self_play.num_games`
