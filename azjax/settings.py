@@ -20,7 +20,17 @@ import sys
 import types
 import typing
 from collections.abc import Callable, Iterator, Mapping
-from typing import Annotated, Any, ClassVar, Generic, Literal, TypeGuard, TypeVar
+from typing import (
+    Annotated,
+    Any,
+    ClassVar,
+    Generic,
+    Literal,
+    TypeGuard,
+    TypeVar,
+    get_args,
+    get_origin,
+)
 
 from azjax.text import did_you_mean, quoted
 
@@ -100,22 +110,22 @@ def check(name: str, value: object, hint: Any) -> None:
     Raises:
         ValueError: the value is not allowed.
     """
-    kind, *extras = typing.get_args(hint) if _origin(hint) is Annotated else (hint,)
+    kind, *extras = get_args(hint) if get_origin(hint) is Annotated else (hint,)
     within = next((extra for extra in extras if isinstance(extra, Within)), None)
     options = _options(kind)
     if value is None and type(None) in options:
         return
     kind = next(option for option in options if option is not type(None))
-    if _origin(kind) is tuple:
-        item = typing.get_args(kind)[0]
+    if get_origin(kind) is tuple:
+        item = get_args(kind)[0]
         for each in typing.cast(tuple, value):
             check(name, each, Annotated[item, within] if within else item)
         return
     if kind is bool:
         is_allowed, allowed = isinstance(value, bool), "True or False"
-    elif _origin(kind) is Literal:
-        choices = typing.get_args(kind)
-        is_allowed, allowed = value in choices, " or ".join(choices)
+    elif get_origin(kind) is Literal:
+        choices = get_args(kind)
+        is_allowed, allowed = value in choices, " or ".join(map(str, choices))
     elif within is None:
         return
     elif kind is int:
@@ -234,36 +244,32 @@ def _checked_object(values: object, prefix: str) -> dict[str, Any]:
 
 
 def _value(hint: Any, value: Any, name: str) -> Any:
-    if _origin(hint) is Annotated:
-        hint = typing.get_args(hint)[0]
+    if get_origin(hint) is Annotated:
+        hint = get_args(hint)[0]
     if hasattr(hint, "from_json"):
         return hint.from_json(value, f"{name}.")
     if dataclasses.is_dataclass(hint):
         return from_json(typing.cast(type, hint), value, f"{name}.")
     options = _options(hint)
     for option in options:
-        if _origin(option) is tuple and isinstance(value, list):
-            item = typing.get_args(option)[0]
+        if get_origin(option) is tuple and isinstance(value, list):
+            item = get_args(option)[0]
             return tuple(_value(item, each, name) for each in value)
-        if _origin(option) is Literal:
-            is_one = type(value) is str and value in typing.get_args(option)
+        if get_origin(option) is Literal:
+            is_one = type(value) is str and value in get_args(option)
         else:
             is_one = type(value) in ((int, float) if option is float else (option,))
         if is_one:
             return value
-    if _origin(hint) is Literal:
+    if get_origin(hint) is Literal:
         check(name, value, hint)
     raise ValueError(f"{name} has the wrong type: {quoted(value)}")
 
 
-def _origin(hint: Any) -> Any:
-    return typing.get_origin(hint)
-
-
 def _options(hint: Any) -> tuple[Any, ...]:
     """Returns the members of a union type, or the type itself."""
-    is_union = _origin(hint) in (typing.Union, types.UnionType)
-    return typing.get_args(hint) if is_union else (hint,)
+    is_union = get_origin(hint) in (typing.Union, types.UnionType)
+    return get_args(hint) if is_union else (hint,)
 
 
 class ConfigRegistry(Generic[C]):
@@ -315,10 +321,8 @@ class ConfigRegistry(Generic[C]):
                     f"field named {self._key}"
                 )
             old = self._classes.get(name, kind)
-            if (old.__module__, old.__qualname__) != (
-                kind.__module__,
-                kind.__qualname__,
-            ):
+            names = [(one.__module__, one.__qualname__) for one in (old, kind)]
+            if names[0] != names[1]:
                 raise ValueError(f"{self._noun} {name!r} is already registered: {old}")
             self._classes[name] = kind
             return kind
