@@ -20,8 +20,7 @@ from typing import Any
 
 import tyro
 from server_load.attacks import attacks
-from server_load.serving import served
-from server_load.tally import Tally
+from server_load.serving import Tally, served
 from server_load.visitors import Connection, load_pages, table_of
 
 from azjax import games

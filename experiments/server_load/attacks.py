@@ -7,8 +7,7 @@ from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
 import websockets
-from server_load.serving import NEWS, PATIENCE, opened, socket_of
-from server_load.tally import Tally
+from server_load.serving import NEWS, PATIENCE, Tally, opened, socket_of
 from websockets.asyncio.client import connect
 
 HUGE = 20_000_000  # bytes

@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 import websockets
-from server_load.serving import NEWS, PATIENCE, opened, socket_of
-from server_load.tally import Tally
+from server_load.serving import NEWS, PATIENCE, Tally, opened, socket_of
 from websockets.asyncio.client import ClientConnection, connect
 
 from azjax.play.server.positions import Rules
