@@ -15,9 +15,9 @@ import weakref
 from collections.abc import Iterator, Sequence
 from typing import IO, Generic, NoReturn, TypeVar, cast
 
-from azjax.games import Game
+from azjax.games import Game, State
 from azjax.games.host import first_state, next_state
-from azjax.players.core import ForfeitError, PlayerSession
+from azjax.players.core import ForfeitError, MoveDecision, PlayerSession
 from azjax.text import printable, quoted
 
 MOVE_SECONDS = 60.0
@@ -272,7 +272,7 @@ class EnginePlayer(abc.ABC, Generic[E]):
         """
         engine = self._take_idle() or self._start()
         try:
-            return self._begin(engine, game, seed, self._idle)
+            return self._begin(engine, game, seed)
         except BaseException:
             engine.kill()
             raise
@@ -287,9 +287,8 @@ class EnginePlayer(abc.ABC, Generic[E]):
         """Starts another process."""
 
     @abc.abstractmethod
-    def _begin(self, engine: E, game: Game, seed: int, idle: list[E]) -> PlayerSession:
-        """Begins a game with a process, which is killed if this fails; after the game
-        the session appends it to `idle`."""
+    def _begin(self, engine: E, game: Game, seed: int) -> "EngineSession[E]":
+        """Begins a game with a process, which is killed if this fails."""
 
     def _take_idle(self) -> E | None:
         while self._idle:
@@ -300,14 +299,19 @@ class EnginePlayer(abc.ABC, Generic[E]):
         return None
 
 
-class EngineSession(Generic[E]):
+class EngineSession(abc.ABC, Generic[E]):
     """An engine in one game, with the moves and the positions that it was told."""
 
-    def __init__(self, engine: E, game: Game, idle: list[E]):
-        self._engine, self._game, self._idle = engine, game, idle
+    def __init__(self, player: EnginePlayer[E], engine: E, game: Game):
+        self._engine, self._game, self._idle = engine, game, player._idle
+        self._seconds = player.move_seconds
         self._moves: list[int] = []
         self._states = [first_state(game)]
         self._is_asked = False
+
+    @abc.abstractmethod
+    def choose(self, state: State, moves: Sequence[int]) -> MoveDecision:
+        """Chooses a move; see `PlayerSession.choose`."""
 
     def _num_known(self, moves: Sequence[int]) -> int:
         """Returns how many of the moves, from the first on, the engine was told."""

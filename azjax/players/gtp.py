@@ -128,9 +128,7 @@ class GtpPlayer(EnginePlayer[GtpProcess]):
             engine.fail(f"does not speak GTP 2: its version is {shown(version)!r}")
         return engine
 
-    def _begin(
-        self, engine: GtpProcess, game: Game, seed: int, idle: list[GtpProcess]
-    ) -> "_GtpSession":
+    def _begin(self, engine: GtpProcess, game: Game, seed: int) -> "_GtpSession":
         settings = []
         if "set_random_seed" in engine.commands:
             settings.append(f"set_random_seed {seed % 2**31}")
@@ -146,17 +144,11 @@ class GtpPlayer(EnginePlayer[GtpProcess]):
                     f"{engine.name} cannot play {game}: it answers {command!r} with "
                     f"{str(error)!r}"
                 ) from error
-        return _GtpSession(engine, game, idle, self.move_seconds)
+        return _GtpSession(self, engine, game)
 
 
 class _GtpSession(EngineSession[GtpProcess]):
     """An engine in one game."""
-
-    def __init__(
-        self, engine: GtpProcess, game: Game, idle: list[GtpProcess], seconds: float
-    ):
-        super().__init__(engine, game, idle)
-        self._seconds = seconds
 
     def choose(self, state: State, moves: Sequence[int]) -> MoveDecision:
         """Chooses a move."""

@@ -145,17 +145,13 @@ class UciPlayer(EnginePlayer[UciProcess]):
             engine.send(command, seconds)
         return engine
 
-    def _begin(
-        self, engine: UciProcess, game: Game, seed: int, idle: list[UciProcess]
-    ) -> "_UciSession":
+    def _begin(self, engine: UciProcess, game: Game, seed: int) -> "_UciSession":
         del seed
-        chess = check_is_chess(game)
+        check_is_chess(game)
         engine.send("ucinewgame", self.start_seconds)
         for _ in engine.answer("isready", "readyok", self.start_seconds):
             pass
-        seconds = self.move_seconds + self.limits.get("movetime", 0) / 1000
-        command = " ".join(["go", *(f"{k} {n}" for k, n in self.limits.items())])
-        return _UciSession(engine, chess, idle, command, seconds)
+        return _UciSession(self, engine, game)
 
 
 def check_is_chess(game: Game) -> Chess:
@@ -168,16 +164,10 @@ def check_is_chess(game: Game) -> Chess:
 class _UciSession(EngineSession[UciProcess]):
     """An engine in one game."""
 
-    def __init__(
-        self,
-        engine: UciProcess,
-        game: Chess,
-        idle: list[UciProcess],
-        go: str,
-        seconds: float,
-    ):
-        super().__init__(engine, game, idle)
-        self._go, self._seconds = go, seconds
+    def __init__(self, player: UciPlayer, engine: UciProcess, game: Game):
+        super().__init__(player, engine, game)
+        self._seconds += player.limits.get("movetime", 0) / 1000
+        self._go = " ".join(["go", *(f"{k} {n}" for k, n in player.limits.items())])
         self._texts: list[str] = []
 
     def choose(self, state: State, moves: Sequence[int]) -> MoveDecision:
