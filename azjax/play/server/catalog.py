@@ -331,8 +331,19 @@ def find_key(text: str, offers: Mapping[str, GameOffer]) -> str | None:
     """
     if text in offers:
         return text
-    same = (key for key, offer in offers.items() if _names_game(text, offer))
-    return next(same, None)
+    name, _, given = text.partition(":")
+    for key, offer in offers.items():
+        game_name, _, required = key.partition(":")
+        if name != game_name:
+            continue
+        # All options of the key, and only options with the game's values.
+        parameters, values = list(game_options(name)), offer.game.options
+        options, needed = _options(given, parameters), _options(required, parameters)
+        if options is None or needed is None or not needed.keys() <= options.keys():
+            continue
+        if all(k in values and _is_value(v, values[k]) for k, v in options.items()):
+            return key
+    return None
 
 
 def standard_players(game: Game) -> dict[str, PlayerOffer]:
@@ -386,27 +397,6 @@ def run_players(run: RunInfo) -> list[PlayerOffer]:
 
 def _offer(spec: str, title: str, about: str, rank: int = STANDARD) -> PlayerOffer:
     return PlayerOffer(spec, title, spec, about, rank)
-
-
-def _names_game(text: str, offer: GameOffer) -> bool:
-    """Returns whether a text gives all options of the game's key, and only options with
-    the game's values."""
-    name, _, given = text.partition(":")
-    game_name, _, required = offer.key.partition(":")
-    if name != game_name:
-        return False
-    parameters = list(game_options(name))
-    options, needed = _options(given, parameters), _options(required, parameters)
-    values = offer.game.options
-    return (
-        options is not None
-        and needed is not None
-        and needed.keys() <= options.keys()
-        and all(
-            key in values and _is_value(value, values[key])
-            for key, value in options.items()
-        )
-    )
 
 
 def _options(text: str, parameters: Sequence[str]) -> dict[str, str] | None:

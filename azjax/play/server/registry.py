@@ -190,13 +190,31 @@ class LoadedPlayer:
         Raises:
             ValueError: the number is not allowed, or all memory is in use by others.
         """
+        plan, player, shared = None, self._player, self._resources
         if not self.strengths:
-            return self._worker(None), 0
-        simulations = self.default_strength if simulations is None else simulations
-        if simulations not in self.strengths:
-            allowed = ", ".join(map(str, self.strengths))
-            raise ValueError(f"simulations must be one of {allowed}: {simulations}")
-        return self._worker(plan_for(simulations)), simulations
+            simulations = 0
+        else:
+            simulations = self.default_strength if simulations is None else simulations
+            if simulations not in self.strengths:
+                allowed = ", ".join(map(str, self.strengths))
+                raise ValueError(f"simulations must be one of {allowed}: {simulations}")
+            plan = plan_for(simulations)
+        with self._lock:
+            worker = self._workers.get(plan)
+            if worker is None:
+                previous = self._previous_workers.pop(plan, None)
+                kept = previous if isinstance(previous, SearchWorker) else None
+                if isinstance(player, ExternalPlayer):
+                    worker = SessionWorker(player, self._game, shared.seed or 0)
+                elif kept is not None and kept.search.replace_player(player):
+                    worker = kept  # with its compiled programs
+                else:
+                    worker = SearchWorker(
+                        self._search(plan), shared.trees, shared.compiler, shared.seed
+                    )
+                self._workers[plan] = worker
+        self.make_room()
+        return worker, simulations
 
     def warm_up(self) -> None:
         """Compiles the default search in the background."""
@@ -240,14 +258,6 @@ class LoadedPlayer:
         for worker in list(self._workers.values()):
             worker.close()
 
-    def _worker(self, plan: SlicePlan | None) -> Worker:
-        with self._lock:
-            worker = self._workers.get(plan)
-            if worker is None:
-                worker = self._workers[plan] = self._new_worker(plan)
-        self.make_room()
-        return worker
-
     def make_room(self) -> None:
         """Evicts what was used before this player, if the memory is exceeded.
 
@@ -258,18 +268,6 @@ class LoadedPlayer:
             raise ValueError(
                 "the server's memory is in use by other players; try again in a moment"
             )
-
-    def _new_worker(self, plan: SlicePlan | None) -> Worker:
-        shared, player = self._resources, self._player
-        if isinstance(player, ExternalPlayer):
-            return SessionWorker(player, self._game, shared.seed or 0)
-        previous = self._previous_workers.pop(plan, None)
-        if isinstance(previous, SearchWorker) and previous.search.replace_player(
-            player
-        ):
-            return previous
-        search = self._search(plan)
-        return SearchWorker(search, shared.trees, shared.compiler, shared.seed)
 
     def _search(self, plan: SlicePlan | None) -> IncrementalSearch:
         assert not isinstance(self._player, ExternalPlayer)
