@@ -83,6 +83,11 @@ class Within:
         return " and ".join(f"{sign} {low}" for sign, low in signs if low is not None)
 
 
+@dataclasses.dataclass(frozen=True)
+class Distinct:
+    """No value of a tuple occurs twice: `Annotated[tuple[str, ...], Distinct()]`."""
+
+
 Seed = Annotated[int, Within(0, 2**32 - 1, text="an int from 0 to 2**32 - 1")]
 Fraction = Annotated[float, Within(0, 1)]
 
@@ -117,9 +122,11 @@ def check(name: str, value: object, hint: Any) -> None:
         return
     kind = next(option for option in options if option is not type(None))
     if get_origin(kind) is tuple:
-        item = get_args(kind)[0]
-        for each in typing.cast(tuple, value):
+        item, values = get_args(kind)[0], typing.cast(tuple, value)
+        for each in values:
             check(name, each, Annotated[item, within] if within else item)
+            if Distinct() in extras and values.count(each) > 1:
+                raise ValueError(f"{name} has {each!r} twice")
         return
     if kind is bool:
         is_allowed, allowed = isinstance(value, bool), "True or False"

@@ -9,6 +9,7 @@ import pytest
 
 from azjax.settings import (
     FORMAT,
+    Distinct,
     Seed,
     Settings,
     Within,
@@ -66,6 +67,12 @@ def test_a_value_has_the_limits_of_its_type(hint, allowed, refused, text):
 def test_a_value_of_thousands_of_digits_is_named():
     with pytest.raises(ValueError, match=r"size must be .*: a number of 16610 bits"):
         check("size", 10**5000, Count)
+
+
+def test_the_values_of_a_tuple_are_distinct():
+    check("names", ("a", "b"), Annotated[tuple[str, ...], Distinct()])
+    with pytest.raises(ValueError, match="names has 'a' twice"):
+        check("names", ("a", "a"), Annotated[tuple[str, ...] | None, Distinct()])
 
 
 def test_each_number_of_a_tuple_has_the_limits():

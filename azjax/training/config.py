@@ -3,7 +3,6 @@
 import dataclasses
 import math
 import re
-from collections.abc import Sequence
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from azjax import games
@@ -11,7 +10,7 @@ from azjax.networks import NetworkConfig, QNetworkConfig
 from azjax.players.serialization import Q_LEARNING
 from azjax.remote import Directory, as_directory, as_run_directory
 from azjax.search import MAX_NODES, GumbelConfig, SearchConfig
-from azjax.settings import Fraction, Seed, Settings, Within, check_int
+from azjax.settings import Distinct, Fraction, Seed, Settings, Within, check_int
 
 MAX_LENGTH = 10**9  # of a run, minutes or iterations
 SELF = "self"  # the opponent of Q-learning that learns too
@@ -22,19 +21,11 @@ MAX_Q_ACTIONS = {"pair": 128, "state": 512}
 # Depths of the default minimax opponent of Q-learning (moves).
 MAX_FULL_DEPTH = 9
 USUAL_DEPTH = 4
+NEGLIGIBLE = 1e-3  # maximum weight of the bootstrap value in a lambda-return
 
 Minutes = Annotated[float | None, Within(gt=0, le=MAX_LENGTH)]
 Iterations = Annotated[int | None, Within(1, MAX_LENGTH)]
 Simulations = Annotated[tuple[int, ...], Within(1, MAX_NODES)]
-
-
-def _check_distinct(name: str, values: Sequence[str]) -> None:
-    for value in values:
-        if values.count(value) > 1:
-            raise ValueError(f"{name} has {value!r} twice")
-
-
-NEGLIGIBLE = 1e-3  # maximum weight of the bootstrap value in a lambda-return
 
 
 def horizon(td_lambda: float, max_moves: int) -> int:
@@ -122,12 +113,7 @@ class ReportConfig(Settings):
 
     section: ClassVar[str] = "report."
 
-    sinks: tuple[Literal["wandb", "mlflow"], ...] = ()
-
-    def __post_init__(self) -> None:
-        """Checks the values."""
-        super().__post_init__()
-        _check_distinct("report.sinks", self.sinks)
+    sinks: Annotated[tuple[Literal["wandb", "mlflow"], ...], Distinct()] = ()
 
 
 # AlphaZero
@@ -289,12 +275,7 @@ class EvaluationConfig(BaseEvaluationConfig):
     """
 
     num_simulations: Annotated[int, Within(1, MAX_NODES)] = 64
-    opponents: tuple[str, ...] = ("random",)
-
-    def __post_init__(self) -> None:
-        """Checks the values."""
-        super().__post_init__()
-        _check_distinct("evaluation.opponents", self.opponents)
+    opponents: Annotated[tuple[str, ...], Distinct()] = ("random",)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -532,12 +513,7 @@ class QEvaluationConfig(BaseEvaluationConfig):
 
     num_evaluations: Annotated[int, Within(ge=1)] = 10
     num_games: Annotated[int, Within(ge=2)] = 200
-    opponents: tuple[str, ...] | None = None
-
-    def __post_init__(self) -> None:
-        """Checks the values."""
-        super().__post_init__()
-        _check_distinct("evaluation.opponents", self.opponents or ())
+    opponents: Annotated[tuple[str, ...] | None, Distinct()] = None
 
 
 @dataclasses.dataclass(frozen=True)

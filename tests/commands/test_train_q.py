@@ -2,14 +2,16 @@ import contextlib
 import dataclasses
 import types
 
+import jax
 import pytest
 from commands.refusal import assert_refused
 
-from azjax import cli
+from azjax import cli, games
 from azjax.commands import train_q as module
 from azjax.commands.common import STOPPED
 from azjax.commands.train_q import parse_q_config
-from azjax.networks import QNetworkConfig
+from azjax.networks import QNetworkConfig, init_q_network
+from azjax.players.serialization import TrainedQ, save_q_player
 from azjax.training import TrainConfig
 from azjax.training.config import QConfig, QEvaluationConfig
 from azjax.training.run_directory import open_run_directory
@@ -49,6 +51,12 @@ def run(tmp_path):
 
 
 def test_the_player_of_a_run_is_not_evaluated(run, capsys):
+    game = games.make(run.game)
+    network, params = init_q_network(
+        jax.random.key(0), game.observation_shape, game.num_actions, run.network
+    )
+    trained = TrainedQ(game, network, params, run.network)
+    save_q_player(run.directory / "player", trained)
     assert_refused(capsys, "load it as q_learning:RUN", "evaluate", run.run_dir)
 
 
