@@ -46,7 +46,7 @@ from azjax.games import Game, GameRecord, State, host
 from azjax.games.game_record import score_text
 from azjax.games.host import first_state, legal_actions, next_state, rewards
 from azjax.play.root_moves import RestrictedGame, restricted
-from azjax.play.text_output import rank_moves
+from azjax.play.text_output import expected_actions, rank_moves
 from azjax.players import (
     AnyPlayer,
     ExternalPlayer,
@@ -383,9 +383,7 @@ def analyzed_moves(decision: MoveDecision) -> list[AnalyzedMove]:
     GTP has no form for moves of players without a search: there the chosen move counts
     as visited once, the others not at all, and each has the value of the position.
     """
-    chosen, line = decision.action, [decision.action]
-    if decision.analysis is not None:
-        line = [action for action in decision.analysis.line.tolist() if action >= 0]
+    chosen, line = decision.action, expected_actions(decision)
     value = decision.value or 0.0
     found = [
         AnalyzedMove(

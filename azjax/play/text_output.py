@@ -65,13 +65,20 @@ def side_names(game: Game) -> tuple[str, str]:
     return (names[0], names[1]) if len(names) == 2 else ("white pieces", "black pieces")
 
 
+def expected_actions(decision: MoveDecision) -> list[int]:
+    """Returns the principal variation; without a search, only the move."""
+    if decision.analysis is None:
+        return [decision.action]
+    return [action for action in decision.analysis.line.tolist() if action >= 0]
+
+
 def expected_line(game: Game, state: State, decision: MoveDecision) -> list[str]:
     """Returns the principal variation of a search, in the game's notation."""
     if decision.analysis is None:
         return []
     texts = []
-    for action in decision.analysis.line.tolist():
-        if action < 0 or state.terminated:
+    for action in expected_actions(decision):
+        if state.terminated:
             break
         texts.append(game.action_to_text(state, action))
         state = game.step(state, jnp.int32(action))

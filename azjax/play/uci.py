@@ -34,7 +34,7 @@ from azjax.games.core import compiled_mask
 from azjax.games.host import first_state, next_state
 from azjax.play.incremental_search import IncrementalSearch, SlicePlan
 from azjax.play.root_moves import RestrictedGame, restricted
-from azjax.play.text_output import rank_moves
+from azjax.play.text_output import expected_actions, rank_moves
 from azjax.players import AlphaZeroPlayer, MCTSPlayer, MoveDecision, Player
 from azjax.players.uci import UciOption, read_move, setoption
 from azjax.search import GumbelConfig
@@ -102,9 +102,7 @@ def variations(
         most: number of variations, if so many moves were visited.
         is_solved: whether values of 1 and -1 are proven.
     """
-    line = [decision.action]
-    if decision.analysis is not None:
-        line = [action for action in decision.analysis.line.tolist() if action >= 0]
+    line = expected_actions(decision)
     ranked = {move.action: move.value for move in rank_moves(decision)[: max(1, most)]}
     value = ranked.pop(decision.action, None)
     if value is None:

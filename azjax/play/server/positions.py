@@ -30,7 +30,12 @@ from azjax.play.server.messages import (
 )
 from azjax.play.server.runs import one_line
 from azjax.play.server.search_workers import CancelledError
-from azjax.play.text_output import expected_value, rank_moves, side_names
+from azjax.play.text_output import (
+    expected_actions,
+    expected_value,
+    rank_moves,
+    side_names,
+)
 from azjax.players import AnyPlayer, Branches, MoveDecision
 
 PositionMessage = PositionRequest | ReplayRequest | ParseRequest | ReadRequest
@@ -226,8 +231,8 @@ def describe_decision(
         chances = ((decided + value) / 2, 1 - decided, (decided - value) / 2)
         result = [json_number(chance) for chance in chances]
     line, after = [], state
-    for action in [decision.action] if analysis is None else analysis.line.tolist():
-        if action < 0 or after.terminated:
+    for action in expected_actions(decision):
+        if after.terminated:
             break
         text = game.action_to_text(after, action)
         line.append({"action": action, "text": text})

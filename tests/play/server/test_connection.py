@@ -571,15 +571,3 @@ def test_slow_functions_do_not_delay_quick_ones():
         pools.close()
 
     asyncio.run(ask())
-
-
-def test_an_error_of_a_quick_function_is_raised():
-    async def ask():
-        pools = ThreadPools()
-        try:
-            await pools.run(int, "x")
-        finally:
-            pools.close()
-
-    with pytest.raises(ValueError, match="invalid literal"):
-        asyncio.run(ask())

@@ -1,9 +1,8 @@
 import dataclasses
 
-import jax.numpy as jnp
 import pytest
 
-from azjax.play.server.memory import Cache, TreeBudget, array_bytes
+from azjax.play.server.memory import Cache, TreeBudget
 
 
 @dataclasses.dataclass(eq=False)
@@ -43,13 +42,6 @@ def test_entries_are_evicted_until_the_others_fit(total, items, kept, has_room, 
     assert cache.make_room(items[kept]) == has_room
     assert sorted(cache) == [*left]
     assert all(item.bytes == 4 for item in items.values() if item.is_busy)
-
-
-@pytest.mark.parametrize(
-    ("tree", "num_bytes"), [({"a": jnp.zeros(3), "b": 7}, 12), ((), 0)]
-)
-def test_array_bytes_counts_arrays_only(tree, num_bytes):
-    assert array_bytes(tree) == num_bytes
 
 
 def test_reservations_beyond_the_tree_budget_fail():
