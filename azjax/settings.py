@@ -298,13 +298,14 @@ class ConfigRegistry(Generic[C]):
         return tuple(self._classes)
 
     def register(self, name: str) -> Callable[[K], K]:
-        """Returns a decorator that registers a frozen dataclass.
+        """Returns a decorator that registers a frozen dataclass, so that files with its
+        settings can be saved and loaded. To load one, its module must be imported.
 
         A class that is defined again, for example by running a notebook cell twice,
         replaces the old one.
 
         Args:
-            name: lower-case letters, digits and underscores.
+            name: lower-case letters, digits and underscores; of no other class.
 
         Raises:
             ValueError: the name is taken or not allowed, or the class is not a frozen

@@ -3,8 +3,7 @@
 import abc
 import dataclasses
 import math
-from collections.abc import Callable
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar
 
 import jax
 import jax.numpy as jnp
@@ -59,21 +58,7 @@ class TrunkConfig(Settings, abc.ABC):
 
 
 TRUNKS = ConfigRegistry(TrunkConfig, "trunk", key="name")
-C = TypeVar("C", bound=type[TrunkConfig])
-
-
-def register_trunk(name: str) -> Callable[[C], C]:
-    """Returns a decorator that registers the settings of a trunk, so that networks with
-    it can be saved and loaded. To load one, its module must be imported.
-
-    Args:
-        name: lower-case letters, digits and underscores; unique.
-
-    Raises:
-        ValueError: the name is taken or not allowed, or the class is not a frozen
-            dataclass and a `TrunkConfig`.
-    """
-    return TRUNKS.register(name)
+register_trunk = TRUNKS.register
 
 
 @register_trunk("conv")

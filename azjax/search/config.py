@@ -3,7 +3,7 @@
 import abc
 import dataclasses
 from collections.abc import Callable
-from typing import Annotated, Any, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar
 
 from azjax.search.types import PolicyOutput
 from azjax.settings import ConfigRegistry, Settings, Within
@@ -76,18 +76,4 @@ class SearchConfig(Settings, abc.ABC):
 
 
 SEARCHES = ConfigRegistry(SearchConfig, "search algorithm", key="algorithm")
-C = TypeVar("C", bound=type[SearchConfig])
-
-
-def register_search(name: str) -> Callable[[C], C]:
-    """Returns a decorator that registers the settings of a search algorithm, so that
-    runs and players with it can be saved and loaded.
-
-    Args:
-        name: lower-case letters, digits and underscores; of no other algorithm.
-
-    Raises:
-        ValueError: the name is taken or not allowed, or the class is not a frozen
-            dataclass and a `SearchConfig`.
-    """
-    return SEARCHES.register(name)
+register_search = SEARCHES.register
