@@ -179,44 +179,32 @@ def _opinions(
     seed: int,
 ) -> Iterator[tuple[int, float]]:
     """Yields a player's move in each position, and its expected result for player 0;
-    -1 and the result for a finished game."""
+    -1 and the result for a finished game.
+
+    A program decides one position at a time, a compiled player batches of one size.
+    """
     unfinished = [state for state in states if not state.terminated]
-    for state, (action, value) in zip(
-        unfinished, _decided(game, unfinished, moves, player, seed), strict=True
-    ):
-        yield action, value * (1 - 2 * int(state.current_player))
-    for state in states[len(unfinished) :]:
-        yield -1, rewards(game, state)[0]
-
-
-def _decided(
-    game: Game,
-    states: Sequence[State],
-    moves: Sequence[int],
-    player: AnyPlayer,
-    seed: int,
-) -> Iterator[tuple[int, float]]:
-    """Yields moves and expected results for the player to move: one by one of a
-    program, in batches of one size of a compiled player."""
-    if not isinstance(player, ExternalPlayer):
+    signs = [1 - 2 * int(state.current_player) for state in unfinished]
+    if isinstance(player, ExternalPlayer):
+        try:
+            with contextlib.closing(start_session(player, game, seed)) as session:
+                for ply, state in enumerate(unfinished):
+                    decision = session.choose(state, moves[:ply])
+                    if decision.value is None:
+                        raise ValueError("the reviewer gives no expected results")
+                    yield decision.action, signs[ply] * decision.value
+        except ForfeitError as error:
+            raise ValueError(f"the reviewer cannot go on: {error}") from error
+    else:
         rng_key = jax.random.key(seed)
-        for first in range(0, len(states), POSITIONS_AT_ONCE):
-            batch = states[first : first + POSITIONS_AT_ONCE]
+        for first in range(0, len(unfinished), POSITIONS_AT_ONCE):
+            batch = unfinished[first : first + POSITIONS_AT_ONCE]
             filled = [*batch, *[batch[-1]] * (POSITIONS_AT_ONCE - len(batch))]
             stacked: Any = jax.tree.map(lambda *leaves: np.stack(leaves), *filled)
             choice = choose(player, jax.random.fold_in(rng_key, first), stacked)
             actions, values = np.asarray(choice.action), np.asarray(choice.value)
-            found = zip(actions.tolist(), values.tolist(), strict=True)
-            yield from itertools.islice(found, len(batch))
-        return
-    with contextlib.ExitStack() as stack:
-        try:
-            session = start_session(player, game, seed)
-            stack.callback(session.close)
-            for ply, state in enumerate(states):
-                decision = session.choose(state, moves[:ply])
-                if decision.value is None:
-                    raise ValueError("the reviewer gives no expected results")
-                yield decision.action, decision.value
-        except ForfeitError as error:
-            raise ValueError(f"the reviewer cannot go on: {error}") from error
+            found = zip(actions.tolist(), values.tolist(), signs[first:], strict=False)
+            for action, value, sign in itertools.islice(found, len(batch)):
+                yield action, sign * value
+    for state in states[len(unfinished) :]:
+        yield -1, rewards(game, state)[0]

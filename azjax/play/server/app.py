@@ -12,7 +12,7 @@ from typing import Any
 from urllib.parse import quote, urlencode, urlsplit
 
 from starlette.applications import Starlette
-from starlette.datastructures import Headers, MutableHeaders
+from starlette.datastructures import MutableHeaders
 from starlette.exceptions import HTTPException
 from starlette.middleware import Middleware
 from starlette.requests import HTTPConnection, Request
@@ -201,7 +201,15 @@ class _Site:
     @contextlib.asynccontextmanager
     async def lifespan(self, _: Starlette) -> AsyncIterator[None]:
         """Draws the lobby's pictures in advance; closes everything at the end."""
-        drawing = asyncio.ensure_future(self._draw_all())
+
+        async def draw_all() -> None:
+            for offer in (await self._pools.run(self._catalog.games)).values():
+                try:
+                    await self._draw(offer)
+                except Exception as error:  # clients of that game receive the error
+                    report(error)
+
+        drawing = asyncio.ensure_future(draw_all())
         yield
         drawing.cancel()
         self._pools.close()
@@ -278,7 +286,15 @@ class _Site:
         return Response(plot, media_type="image/png")
 
     async def connect(self, socket: WebSocket) -> None:
-        if not _is_same_origin(socket.headers):
+        # A WebSocket comes from this server's page, or from no page.
+        origin = socket.headers.get("origin")
+        try:
+            is_ours = origin is None or (
+                urlsplit(origin).netloc == socket.headers.get("host")
+            )
+        except ValueError:  # it is no URL
+            is_ours = False
+        if not is_ours:
             await socket.close()
             return
         if len(self._connections) >= self._registry.limits.connections:
@@ -393,13 +409,6 @@ class _Site:
             "play": play,
         }
 
-    async def _draw_all(self) -> None:
-        for offer in (await self._pools.run(self._catalog.games)).values():
-            try:
-                await self._draw(offer)
-            except Exception as error:  # clients of that game receive the error
-                report(error)
-
     async def _draw(self, offer: GameOffer) -> str:
         """Returns the picture of a game's first position."""
         key = ("preview", offer.key)
@@ -432,12 +441,3 @@ def _players(offer: GameOffer) -> list[dict[str, Any]]:
         }
         for player in offer.players.values()
     ]
-
-
-def _is_same_origin(headers: Headers) -> bool:
-    """Returns whether a WebSocket comes from this server's page, or from no page."""
-    origin = headers.get("origin")
-    try:
-        return origin is None or urlsplit(origin).netloc == headers.get("host")
-    except ValueError:  # it is no URL
-        return False

@@ -68,18 +68,19 @@ class ThreadPools:
         if task is None:
             task = _start(self._slow, function, *args)
             self._running[key] = task
-            task.add_done_callback(lambda done: self._end(key, done))
+
+            def end(done: asyncio.Future[Any]) -> None:
+                del self._running[key]
+                if not done.cancelled():
+                    done.exception()  # marks it as retrieved if all were cancelled
+
+            task.add_done_callback(end)
         # A cancelled caller must not cancel the others.
         return await asyncio.shield(task)
 
     async def run_long(self, function: Callable[..., T], *args: Any) -> T:
         """Returns the result of a function that may take minutes."""
         return await _start(self._long, function, *args)
-
-    def _end(self, key: Hashable, done: asyncio.Future[Any]) -> None:
-        del self._running[key]
-        if not done.cancelled():
-            done.exception()  # marks it as retrieved if all callers were cancelled
 
     def close(self) -> None:
         """Cancels the functions that have not started."""
