@@ -138,15 +138,18 @@ def _error_text(text: str, names: Sequence[str], args: Sequence[str], prog: str)
     `text` is tyro's output, a box with several parts; `names` are the names of the
     options.
     """
-    parts: list[list[str]] = [[]]
-    for framed in text.splitlines()[1:-1]:  # the first one is a title
-        line = _STYLE.sub("", framed)[1:].removesuffix("│").rstrip()  # without frame
-        if _RULE.fullmatch(line.strip()):
-            parts.append([])
-        else:
-            parts[-1].append(line)
-    # Without UTF-8 the box has a line below its title and no sides.
-    parts = [part for part in parts if part] or [["invalid arguments"]]
+    lines = [  # without the frame; the first one is a title
+        _STYLE.sub("", line)[1:].removesuffix("│").rstrip()
+        for line in text.splitlines()[1:-1]
+    ]
+    parts = [
+        list(part)
+        for is_rule, part in itertools.groupby(
+            lines, lambda line: _RULE.fullmatch(line.strip()) is not None
+        )
+        if not is_rule
+    ] or [["invalid arguments"]]
+    sections = {title.strip(): rest for title, *rest in parts[1:]}
     first_paragraph = itertools.takewhile(bool, map(str.strip, parts[0]))
     reason = " ".join(first_paragraph).removesuffix(".")
     help_text = f"see {prog} --help"
@@ -158,20 +161,17 @@ def _error_text(text: str, names: Sequence[str], args: Sequence[str], prog: str)
                 is_option = text.startswith("-")
                 missing.append(text if is_option else next(unnamed, text).upper())
         return f"missing: {', '.join(missing)}; {help_text}"
-    unknown = [_OPTION.match(word) for word in args]
-    for option in [match[0] for match in unknown if match]:
+    for option in [match[0] for match in map(_OPTION.match, args) if match]:
         name = option[2:].replace("_", "-")
         if name not in names and name.replace("no-", "") not in names:
             close = did_you_mean(name, names).replace("mean ", "mean --")
-            for first, *rest in parts:
-                if first.strip() == "Perhaps you meant:":
-                    matches = [_OPTION.match(line.strip()) for line in rest]
-                    others = " or ".join(match[0] for match in matches if match)
-                    close = f"; did you mean {others}?"
+            if similar := sections.get("Perhaps you meant:"):
+                others = [_OPTION.match(line.strip()) for line in similar]
+                close = " or ".join(match[0] for match in others if match)
+                close = f"; did you mean {close}?"
             return f"unknown option {option}; {help_text}{close}"
     # The error of a settings class contains the setting's name.
     texts = [re.sub(r"^Error parsing (--[\w.-]+: )?.*?(?(1)|: )", r"\1", reason)]
-    for first, *rest in parts[1:]:
-        if first.strip() == "Argument helptext:":
-            texts.append(f"write {rest[0].strip()}")
+    if usage := sections.get("Argument helptext:"):
+        texts.append(f"write {usage[0].strip()}")
     return "; ".join([*texts, help_text])
