@@ -3,7 +3,6 @@
 import io
 import os
 import sys
-from collections.abc import Callable
 
 import tyro
 
@@ -14,7 +13,7 @@ from azjax.compilation_cache import enable_compilation_cache
 from azjax.play.input_lines import drop_typeahead
 from azjax.play.opponents import default_opponent
 from azjax.play.plain import Plain
-from azjax.play.session import Background, Executor, Session
+from azjax.play.session import Background, Session
 from azjax.players import load as load_player_named
 from azjax.players.player_spec import split_name
 from azjax.settings import Seed, check
@@ -57,47 +56,41 @@ def play_command(
     name, text = split_name(opponent or default_opponent(board_game))
     player = load_player_named(text, board_game, read_parts(parts))
 
-    def make_session(executor: Executor) -> Session:
-        return Session(
-            board_game,
-            player,
-            executor,
-            name=name or text,
-            user=int(second),
-            seed=seed,
-        )
-
+    session = Session(
+        board_game,
+        player,
+        Background(),
+        name=name or text,
+        user=int(second),
+        seed=seed,
+    )
     streams = (sys.stdin, sys.stdout, sys.stderr)
     is_dumb = os.environ.get("TERM", "") in ("", "dumb", "unknown")
     if plain or is_dumb or not all(stream.isatty() for stream in streams):
-        _play_plain(make_session, load)
+        _play_plain(session, load)
     else:
-        _play_on_screen(make_session, load)
+        _play_on_screen(session, load)
 
 
-def _play_on_screen(
-    make_session: Callable[[Executor], Session], saved: str | None
-) -> None:
+def _play_on_screen(session: Session, saved: str | None) -> None:
     from azjax.play.screen import PlayApp  # noqa: PLC0415, slow to import
 
-    app = PlayApp(make_session)
+    app = PlayApp(session)
     try:
-        app.session.begin(saved)
+        session.begin(saved)
         drop_typeahead()
         app.run()
     finally:
-        is_idle = _close(app.session, app.background)
+        is_idle = _close(session)
     _end(app.return_code or 0, is_idle)
 
 
-def _play_plain(make_session: Callable[[Executor], Session], saved: str | None) -> None:
+def _play_plain(session: Session, saved: str | None) -> None:
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")
-    background = Background()
-    session = make_session(background)
     status = 0
     try:
-        interface = Plain(session, background, read=_read, write=_write, note=note)
+        interface = Plain(session, read=_read, write=_write, note=note)
         interface.begin(saved)
         drop_typeahead()
         interface.run()
@@ -110,7 +103,7 @@ def _play_plain(make_session: Callable[[Executor], Session], saved: str | None) 
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = PIPE_CLOSED
     finally:
-        is_idle = _close(session, background)
+        is_idle = _close(session)
     _end(status, is_idle)
 
 
@@ -129,9 +122,9 @@ def _write(text: str) -> None:
     print(text, flush=True)
 
 
-def _close(session: Session, background: Background) -> bool:
+def _close(session: Session) -> bool:
     """Closes a session; returns whether no search is running."""
-    is_idle = background.close(PATIENCE)
+    is_idle = session.background.close(PATIENCE)
     session.close()
     return is_idle
 

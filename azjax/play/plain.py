@@ -5,7 +5,6 @@ from collections.abc import Callable
 from azjax.play.session import (
     AdviceFailed,
     Advised,
-    Background,
     Event,
     Forfeited,
     GameOver,
@@ -28,7 +27,6 @@ class Plain:
 
     Args:
         session: the session.
-        background: the executor of its opponent.
         read: returns a line for a prompt; raises EOFError at the end of the input.
         write: prints a line.
         note: prints a progress message.
@@ -37,12 +35,11 @@ class Plain:
     def __init__(
         self,
         session: Session,
-        background: Background,
         read: Callable[[str], str] = input,
         write: Callable[[str], object] = print,
         note: Callable[[str], object] = print,
     ):
-        self.session, self.background = session, background
+        self.session = session
         self.read, self.write, self.note = read, write, note
         self.is_new = True  # whether the position must be printed
         session.observe(self.observe)
@@ -70,13 +67,13 @@ class Plain:
         if not self.session.is_started:
             self.note(f"compiling {self.session.name} ...")
         while not self.session.is_started:
-            self.background.run_next()
+            self.session.background.run_next()
 
     def run(self) -> None:
         """Plays until the user quits or the input ends."""
         while not self.session.is_left:
             while self.session.thinking:
-                self.background.run_next()
+                self.session.background.run_next()
             self.show()
             try:
                 line = self.read(self.prompt())

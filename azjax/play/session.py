@@ -41,11 +41,10 @@ PERSON = "human"
 Outcome = Future[MoveDecision | None]
 Work = Callable[[], MoveDecision | None]
 Then = Callable[[Outcome], None]
-Executor = Callable[[Work, Then], object]  # runs work and calls back with its outcome
 
 
 class Background:
-    """An executor with a thread of its own; its callbacks wait for the interface's
+    """A thread for work; the callbacks with its outcomes wait for the interface's
     thread."""
 
     def __init__(self):
@@ -194,6 +193,7 @@ class Session:
     no clock runs. A decision about a position that is no longer current is dropped.
 
     game: the game, with compiled functions.
+    background: runs the opponent's decisions; the interface calls its callbacks.
     name: name of the opponent.
     user: the person's player, 0 moves first.
     opponent_session: the opponent; None is a second person at the same board.
@@ -207,7 +207,7 @@ class Session:
     Args:
         game: the game.
         opponent: the player; a `HumanPlayer` is a second person.
-        run: executor of the opponent's decisions.
+        background: see above.
         name: see above.
         user: see above.
         seed: seed of the opponent's random choices.
@@ -221,7 +221,7 @@ class Session:
         self,
         game: Game,
         opponent: AnyPlayer,
-        run: Executor,
+        background: Background,
         *,
         name: str,
         user: int,
@@ -233,7 +233,7 @@ class Session:
         self.thinking: Thinks | None = None
         self.forfeit: Forfeited | None = None
         self._game, self._opponent, self._seed = game, opponent, seed
-        self._run, self._clock = run, clock
+        self.background, self._clock = background, clock
         self.opponent_session = self._start_opponent()
         self.game = compiled(game)
         self._observers: list[Observer] = []
@@ -378,7 +378,7 @@ class Session:
         if isinstance(opponent, ExternalPlayer):
             start()
         else:
-            self._run(lambda: compile_choice(opponent, self._game), start)
+            self.background(lambda: compile_choice(opponent, self._game), start)
         return message
 
     def do(self, line: str) -> str:
@@ -592,7 +592,7 @@ class Session:
                 self.forfeit = Forfeited(player, str(error), is_resignation)
                 self._arrive(self.forfeit)
 
-        self._run(work, then)
+        self.background(work, then)
 
     def _drop_request(self) -> None:
         self._generation += 1

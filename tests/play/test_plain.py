@@ -27,12 +27,11 @@ def converse(opponent, noted):
                 raise line
             return line
 
-        background = Background()
-        session = Session(GAME, opponent, background, name="it", user=user)
-        interface = Plain(session, background, read, written.append, noted.append)
+        session = Session(GAME, opponent, Background(), name="it", user=user)
+        interface = Plain(session, read, written.append, noted.append)
         interface.begin(load)
         interface.run()
-        assert background.close(seconds=60)
+        assert session.background.close(seconds=60)
         return asked, written
 
     return call

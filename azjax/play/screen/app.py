@@ -35,9 +35,7 @@ from azjax.play.session import (
     COMMANDS,
     AdviceFailed,
     Advised,
-    Background,
     Event,
-    Executor,
     Forfeited,
     GameOver,
     Jumped,
@@ -424,7 +422,7 @@ class PlayApp(App[None]):
     """Shows the games of a session on the full screen.
 
     Args:
-        make_session: makes the session with the executor of its opponent.
+        session: the session.
     """
 
     ENABLE_COMMAND_PALETTE = False
@@ -444,10 +442,9 @@ class PlayApp(App[None]):
         Binding("ctrl+z", "suspend_process", show=False),
     ]
 
-    def __init__(self, make_session: Callable[[Executor], Session]):
+    def __init__(self, session: Session):
         super().__init__()
-        self.background = Background()
-        self.session = make_session(self.background)
+        self.session = session
         self.title_line = Static(id="title", markup=False)
         self.board = Board(self.session, self.play, self.reject_click)
         self.panel = Static(id="panel")
@@ -487,7 +484,7 @@ class PlayApp(App[None]):
         """Runs callbacks and updates the clocks."""
         now = time.monotonic()
         if not self.session.is_auto or now - self._last_move >= MOVE_INTERVAL:
-            self.background.run_next(waits=False)
+            self.session.background.run_next(waits=False)
         self._frames += 1
         if self._frames % 4 == 0:
             self.show_turn()

@@ -7,7 +7,7 @@ from textual import events
 
 from azjax import games
 from azjax.play.screen import PlayApp
-from azjax.play.session import Session
+from azjax.play.session import Background, Session
 
 GAME = games.make("tic_tac_toe")
 
@@ -65,13 +65,14 @@ def drive(opponent):
     """Runs `visit(page)` in a running app; returns the app."""
 
     async def run(visit, game, player, size, *, saved, settles):
-        app = PlayApp(lambda run: Session(game, player, run, name="it", user=0))
-        app.session.begin(saved)
+        session = Session(game, player, Background(), name="it", user=0)
+        app = PlayApp(session)
+        session.begin(saved)
         async with app.run_test(size=size) as pilot:
             page = Page(app, pilot)
             await (page.settle() if settles else page.pass_on())
             await visit(page)
-        assert app.background.close(seconds=60)
+        assert session.background.close(seconds=60)
         return app
 
     def call(
