@@ -73,11 +73,9 @@ ALLOWED = [
 def test_the_error_of_an_invalid_value_names_the_allowed_ones(
     kind, name, value, allowed
 ):
-    section = kind.__name__.removesuffix("Config")
-    prefix = {"Train": "", "SelfPlay": "self_play."}.get(section, f"{section.lower()}.")
     with pytest.raises(ValueError) as error:  # noqa: PT011
         kind(**{name: value})
-    assert str(error.value) == f"{prefix}{name} must be {allowed}: {value!r}"
+    assert str(error.value) == f"{kind.section}{name} must be {allowed}: {value!r}"
 
 
 PLAY = SelfPlayConfig(num_games=8, moves_per_chunk=4)
