@@ -5,7 +5,7 @@ import functools
 import inspect
 import string
 from collections.abc import Mapping, Sequence
-from typing import ClassVar, Generic, Protocol, TypeVar
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import jax
 import jax.numpy as jnp
@@ -94,7 +94,7 @@ class Game(abc.ABC, Generic[S]):
     def __repr__(self) -> str:
         """Returns the shortest text from which `make` builds an equal game, such as
         `hex:5` and `go:9,komi=6.5`."""
-        parameters = _parameters(type(self))
+        parameters = inspect.signature(type(self)).parameters
         unusual = {
             key: value
             for key, value in self.options.items()
@@ -116,11 +116,11 @@ class Game(abc.ABC, Generic[S]):
         ]
         return f"{self.name}:{','.join(options)}" if options else self.name
 
-    @property
+    @functools.cached_property  # compared in each call of a compiled function
     def options(self) -> dict[str, int | float | str | bool]:
         """The constructor arguments that make an equal game; by default the attributes
         of the same names."""
-        names = _parameters(type(self))
+        names = inspect.signature(type(self)).parameters
         return {name: getattr(self, name) for name in names if hasattr(self, name)}
 
     @property
@@ -357,16 +357,15 @@ class Game(abc.ABC, Generic[S]):
         return placed
 
 
-@functools.cache  # options are compared in each call of a compiled function
-def _parameters(game_class: type[Game]) -> Mapping[str, inspect.Parameter]:
-    """Returns the arguments of the constructor."""
-    return inspect.signature(game_class).parameters
+@functools.partial(jax.jit, static_argnums=(0, 1))
+def compiled_call(method: str, game: Game, *args: Any) -> Any:
+    """Returns the result of a method of a game, compiled once for each game."""
+    return getattr(original(game), method)(*args)
 
 
-@functools.partial(jax.jit, static_argnames="game")
 def compiled_mask(game: Game[S], state: S) -> jax.Array:
     """Returns `game.legal_action_mask(state)`, compiled once for each game."""
-    return original(game).legal_action_mask(state)
+    return compiled_call("legal_action_mask", game, state)
 
 
 def original(game: Game[S]) -> Game[S]:

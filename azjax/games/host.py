@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import jax
 import numpy as np
 
-from azjax.games.core import Game, S, State, compiled_mask, original
+from azjax.games.core import Game, S, State, compiled_call, compiled_mask, original
 
 G = TypeVar("G", bound=Game)
 
@@ -29,7 +29,7 @@ def next_state(game: Game[S], state: S, action: int) -> S:
     """Returns the position after an action as NumPy arrays."""
     # A compiled function takes a NumPy scalar faster than `jnp.int32` makes an array.
     number: Any = np.int32(action)
-    return jax.device_get(_step(game, state, number))
+    return jax.device_get(compiled_call("step", game, state, number))
 
 
 def legal_actions(game: Game, state: State) -> list[int]:
@@ -41,23 +41,23 @@ def legal_actions(game: Game, state: State) -> list[int]:
 
 def rewards(game: Game, state: State) -> tuple[float, float]:
     """Returns the rewards of players 0 and 1 in a position."""
-    first, second = np.asarray(_rewards(game, state)).tolist()
+    first, second = np.asarray(compiled_call("rewards", game, state)).tolist()
     return first, second
 
 
 def board(game: Game, state: State) -> np.ndarray:
     """Returns `[H, W]` int8, the board of a position."""
-    return np.asarray(_board(game, state))
+    return np.asarray(compiled_call("board", game, state))
 
 
 def score(game: Game, state: State) -> np.ndarray | None:
     """Returns `[2]` float32, the points of players 0 and 1; None without points."""
-    return jax.device_get(_score(game, state))
+    return jax.device_get(compiled_call("score", game, state))
 
 
 def owners(game: Game, state: State) -> np.ndarray:
     """Returns `[H, W]` int8, the owner of each point in a game with owners."""
-    return np.asarray(_owners(game, state))
+    return np.asarray(compiled_call("owners", game, state))
 
 
 def compiled(game: G) -> G:
@@ -69,42 +69,10 @@ def compiled(game: G) -> G:
     """
     fast = copy.copy(game)
     vars(fast)["_original"] = original(game)
-    functions = {
-        "step": _step,
-        "legal_action_mask": compiled_mask,
-        "board": _board,
-        "rewards": _rewards,
-    }
-    for name, function in functions.items():
-        vars(fast)[name] = functools.partial(function, game)
+    for name in ("step", "legal_action_mask", "board", "rewards"):
+        vars(fast)[name] = functools.partial(compiled_call, name, game)
     after = next_state(game, game.init(), 0)
     jax.block_until_ready(
         (fast.legal_action_mask(after), fast.board(after), fast.rewards(after))
     )
     return fast
-
-
-# A compiled game calls these functions: they call the methods of the original game.
-@jax.jit(static_argnames="game")
-def _step(game: Game[S], state: S, action: jax.Array) -> S:
-    return original(game).step(state, action)
-
-
-@jax.jit(static_argnames="game")
-def _board(game: Game, state: State) -> jax.Array:
-    return original(game).board(state)
-
-
-@jax.jit(static_argnames="game")
-def _rewards(game: Game, state: State) -> jax.Array:
-    return original(game).rewards(state)
-
-
-@jax.jit(static_argnames="game")
-def _score(game: Game, state: State) -> jax.Array | None:
-    return original(game).score(state)
-
-
-@jax.jit(static_argnames="game")
-def _owners(game: Game, state: State) -> jax.Array | None:
-    return original(game).owners(state)
