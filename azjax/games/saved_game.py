@@ -121,7 +121,23 @@ def parse(text: str, game: Game | None) -> tuple[SavedGame, list[int]]:
         raise ValueError(
             f"line 1: this version of azjax reads `{HEAD} {FORMAT}`: {first[:40]!r}"
         )
-    head = _read_head(lines[1:])
+    head: dict[str, str] = {}
+    for number, line in itertools.takewhile(lambda numbered: numbered[1], lines[1:]):
+        name, colon, value = (part.strip() for part in line.partition(":"))
+        if not colon or not name or name in head:
+            raise ValueError(
+                f"line {number} must be a new `name: value`: {line[:60]!r}"
+            )
+        head[name] = value
+    missing = [name for name in _NEEDED if name not in head]
+    if missing:
+        raise ValueError(f"missing line before the moves: `{missing[0]}: ...`")
+    stated = head["result"].removesuffix(_FORFEIT)
+    results = (*RESULTS.values(), UNFINISHED)
+    if stated not in results:
+        raise ValueError(
+            f"the result must be one of {results}: {quoted(head['result'])}"
+        )
     stated_game = make(head["game"])
     game = stated_game if game is None else game
     if stated_game != game:
@@ -139,7 +155,6 @@ def parse(text: str, game: Game | None) -> tuple[SavedGame, list[int]]:
                 raise ValueError(f"line {line}: move {len(moves)}: {error}") from error
             state = next_state(game, state, actions[-1])
     result = RESULTS[rewards(game, state)] if state.terminated else UNFINISHED
-    stated = head["result"].removesuffix(_FORFEIT)
     if stated != head["result"] and result == UNFINISHED:
         result = stated  # the moves do not show a forfeit
     if stated != result:
@@ -153,24 +168,3 @@ def parse(text: str, game: Game | None) -> tuple[SavedGame, list[int]]:
         result_text=printable(head.get("ending", "")),
     )
     return saved, actions
-
-
-def _read_head(lines: list[tuple[int, str]]) -> dict[str, str]:
-    """Returns the values by name."""
-    head: dict[str, str] = {}
-    for number, line in itertools.takewhile(lambda numbered: numbered[1], lines):
-        name, colon, value = (part.strip() for part in line.partition(":"))
-        if not colon or not name or name in head:
-            raise ValueError(
-                f"line {number} must be a new `name: value`: {line[:60]!r}"
-            )
-        head[name] = value
-    missing = [name for name in _NEEDED if name not in head]
-    if missing:
-        raise ValueError(f"missing line before the moves: `{missing[0]}: ...`")
-    results = (*RESULTS.values(), UNFINISHED)
-    if head["result"].removesuffix(_FORFEIT) not in results:
-        raise ValueError(
-            f"the result must be one of {results}: {quoted(head['result'])}"
-        )
-    return head
