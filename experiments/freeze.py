@@ -31,6 +31,7 @@ import orbax.checkpoint as ocp
 import pyarrow.parquet as pq
 from safetensors.numpy import load_file
 from websockets.sync.client import connect
+from websockets.typing import Origin
 
 from azjax import games
 
@@ -268,7 +269,8 @@ class Freezer:
             )
             answers = []
             with connect(
-                f"ws://127.0.0.1:{port}/socket", origin=f"http://127.0.0.1:{port}"
+                f"ws://127.0.0.1:{port}/socket",
+                origin=Origin(f"http://127.0.0.1:{port}"),
             ) as socket:
                 for number, message in enumerate(MESSAGES):
                     socket.send(json.dumps({"id": number, **message}))
