@@ -109,6 +109,17 @@ def match_of(first, second, opening_moves):
         )
 
 
+def assert_results_of_moves(game, match):
+    """Asserts that each game of a match was played to its end by the rules."""
+    for ended in match.game_records(("a", "b")):
+        state = first_state(game)
+        for action in ended.moves:
+            assert action in legal_actions(game, state)
+            state = next_state(game, state, action)
+        assert state.terminated
+        assert rewards(game, state)[0] == ended.result
+
+
 def test_the_player_that_moves_first_wins_a_race_and_repeated_games_are_counted():
     result = match_of("left", "right", 0)
     assert (result.as_first, result.as_second) == ((20, 0, 0), (0, 0, 20))
@@ -159,13 +170,7 @@ def test_every_game_is_counted_once_and_has_the_result_of_its_moves():
     result = match_of("random", "left", 2)
     assert result.as_first.games == result.as_second.games == 20
     assert result.total.games == 40
-    for ended in result.game_records(("random", "left")):
-        state = first_state(CONNECT_FOUR)
-        for action in ended.moves:
-            assert not state.terminated
-            state = next_state(CONNECT_FOUR, state, action)
-        assert state.terminated
-        assert rewards(CONNECT_FOUR, state)[0] == ended.result
+    assert_results_of_moves(CONNECT_FOUR, result)
 
 
 def test_games_are_drawn_when_the_board_fills_without_a_line():
@@ -353,14 +358,7 @@ def test_an_engine_plays_compiled_players_and_other_engines(opponent):
     assert result.total.games == 12
     assert result.forfeits == (0, 0)
     assert player.num_sessions == player.num_closed == 12
-    for ended in result.game_records(("engine", "other")):
-        state = first_state(TIC_TAC_TOE)
-        for action in ended.moves:
-            assert action in legal_actions(TIC_TAC_TOE, state)
-            assert not state.terminated
-            state = next_state(TIC_TAC_TOE, state, action)
-        assert state.terminated
-        assert rewards(TIC_TAC_TOE, state)[0] == ended.result
+    assert_results_of_moves(TIC_TAC_TOE, result)
 
 
 def test_an_engine_gets_all_moves_and_its_values_are_recorded_for_player_0():

@@ -12,12 +12,11 @@ from compiled_games import compiled, play, single
 from pgx.experimental import act_randomly, auto_reset
 
 from azjax import games
-from azjax.arena import play_match
 from azjax.games import make, registry
 from azjax.games.adapters import pgx as module
 from azjax.games.adapters.pgx import PgxGame, from_pgx, to_pgx
 from azjax.networks import DenseTrunkConfig, NetworkConfig
-from azjax.players import RandomPlayer, load_player
+from azjax.players import load_player
 from azjax.training import (
     CheckpointConfig,
     EvaluationConfig,
@@ -319,14 +318,6 @@ def test_a_game_of_pgx_can_be_recreated_from_its_name_and_options():
     assert isinstance(game, PgxGame)
     assert make(game.name, **game.options) == make(repr(game)) == from_pgx("othello")
     assert game != make("pgx:hex")
-
-
-@pytest.mark.slow
-def test_players_play_a_game_of_pgx():
-    game = make("pgx:tic_tac_toe")
-    player = RandomPlayer(game)
-    result = play_match(game, player, player, jax.random.key(0), 8)
-    assert result.total.games == 8
 
 
 @pytest.mark.slow
