@@ -62,18 +62,21 @@ Hook = Callable[[Row], None]
 class Task(Protocol[State, Player]):
     """A learning algorithm.
 
-    config: the run's settings.
     state_version: version of the state's layout; checkpoints of others are refused.
     positions: positions played in an iteration.
     totals: sums over the run, JSON values, stored in checkpoints; `step` updates them.
     kept: writes the games of self-play; None if the algorithm does not keep them.
     """
 
-    config: Any  # a `RunConfig`
     state_version: int
     positions: int
     totals: dict[str, Any]
     kept: KeptGames | None
+
+    @property
+    def config(self) -> RunConfig:
+        """The run's settings."""
+        ...
 
     def init(self) -> State:
         """Returns the initial state, a pytree of arrays with an `iteration`, the `[]`
