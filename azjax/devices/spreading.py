@@ -17,7 +17,8 @@ def use_all_cores() -> None:
     """Makes each core of a CPU a device, for a program that has not computed yet.
 
     XLA computes small arrays on one core of a device. Does nothing if the number of
-    devices is chosen: by JAX's option `num_cpu_devices` or in `XLA_FLAGS`.
+    devices is chosen, by JAX's option `num_cpu_devices` or in `XLA_FLAGS`, or after
+    JAX's first computation, when it is fixed.
     """
     is_in_flags = "host_platform_device_count" in os.environ.get("XLA_FLAGS", "")
     if is_in_flags or jax.config.values["jax_num_cpu_devices"] >= 0:

@@ -60,10 +60,12 @@ def parse_device(name: str) -> tuple[Chip, str]:
         return chip, shape
     sizes = [int(size) for size in shape.split("x")] if _SLICE.fullmatch(shape) else []
     if not 1 <= math.prod(sizes or [0]) <= MAX_TPUS:
-        example = "2x2x2" if chip_name in ("v4", "v5p") else "2x4"
+        is_cube = chip_name in ("v4", "v5p")
+        one, example = ("1x1x1", "2x2x2") if is_cube else ("1x1", "2x4")
         raise ValueError(
             f"{chip_name} takes the sizes of a slice of at most {MAX_TPUS} chips, for "
-            f"example {chip_name}:{example}: {name!r}"
+            f"example {chip_name}:{example}, or {chip_name}:{one} for one chip: "
+            f"{name!r}"
         )
     return chip, shape
 

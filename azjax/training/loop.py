@@ -121,6 +121,8 @@ def train(
             schedule = dataclasses.replace(schedule, length=length_of(config))
         task = AlphaZero(config, optimizer=optimizer, own_parts=parts, **hooks)
     notes: list[str] = []
+    if task.num_devices > 1:
+        notes.append(f"{config.num_lanes} lanes on {task.num_devices} devices")
     names = [name for name, hook in hooks.items() if hook is not None]
     identity = task.optimizer_identity
     with (
@@ -149,6 +151,7 @@ class AlphaZero:
     Builds everything that a run needs before it opens its directory; compiles and
     writes nothing. The arguments are those of `train`.
 
+    num_devices: devices among which the lanes are divided.
     memory: memory required on each device.
     optimizer_identity: identity of the optimizer, for the run directory.
     stored: the games to learn from, if any.
@@ -195,6 +198,7 @@ class AlphaZero:
             sampler=sampler,
         )
         self.shardings = algorithm.shardings
+        self.num_devices = algorithm.lanes.mesh.size
         # Exact lanes: the division of a batch changes the rounding, so one device
         # computes.
         devices = jax.local_devices()[:1] if config.exact_lanes else jax.devices()
@@ -220,7 +224,7 @@ class AlphaZero:
             network,
             variables,
             self.init,
-            num_devices=algorithm.lanes.mesh.size,
+            num_devices=self.num_devices,
             parts=parts,
             loss=loss,
         )
