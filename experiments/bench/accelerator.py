@@ -71,6 +71,7 @@ SHARES = {
     "games": 0.16,
     "learning": 0.25,
 }
+LEAST_MINUTES = 0.5  # JAX starts in some seconds
 MOST_ITERATIONS = 20  # limit for reaching the first update
 SOFT = 0.75  # fraction of a part's time after which no new measurement starts
 PartName = Literal["device", "search", "throughput", "games", "learning"]
@@ -95,8 +96,8 @@ class Settings:
 
     def __post_init__(self) -> None:
         """Checks the values."""
-        if not self.minutes > 0:
-            raise ValueError(f"minutes must be > 0: {self.minutes}")
+        if not self.minutes >= LEAST_MINUTES:
+            raise SystemExit(f"--minutes must be >= {LEAST_MINUTES}: {self.minutes}")
 
 
 def write_json(path: pathlib.Path, values: Any) -> None:
@@ -138,7 +139,10 @@ def run_parts(settings: Settings) -> list[str]:
     """Runs all parts; returns the names of those that failed."""
     if settings.out.exists() and any(settings.out.iterdir()):
         raise SystemExit(f"{settings.out} is not empty: give another --out")
-    settings.out.mkdir(parents=True, exist_ok=True)
+    try:
+        settings.out.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise SystemExit(f"--out {settings.out}: {error.strerror}") from None
     end = time.monotonic() + 60 * settings.minutes
     result: dict[str, Any] = {"minutes": settings.minutes, "parts": {}}
     for place, name in enumerate(settings.parts):
@@ -147,6 +151,8 @@ def run_parts(settings: Settings) -> list[str]:
         print(f"{name}: at most {seconds:.0f} seconds ...", flush=True)
         result["parts"][name] = run_part(settings, name, seconds)
         write_json(settings.out / FILE, result)
+        if result["parts"][name].get("platform") == "cpu" and not settings.quick:
+            raise SystemExit("JAX finds no accelerator, only a CPU; --quick tries it")
         if result["parts"][name]["error"]:
             print(f"{name} failed: {result['parts'][name]['error']}", flush=True)
     return [name for name, part in result["parts"].items() if part["error"]]

@@ -22,7 +22,7 @@ def test_a_wrong_device_is_refused_with_what_is_allowed():
         "": "unknown device ''; known devices are v3, v4, v5e, v5p, v6e, h100, h200",
         "tpu:2x4": "unknown device 'tpu:2x4'",
         "v5e": "for example v5e:2x4, or v5e:1x1 for one chip: 'v5e'",
-        "v4:8": "for example v4:2x2x2: 'v4:8'",
+        "v4:8": "for example v4:2x2x2, or v4:1x1x1 for one chip: 'v4:8'",
         "v5e:0x4": "v5e:2x4, or v5e:1x1 for one chip: 'v5e:0x4'",
         "v5e:64x64": "a slice of at most 1024 chips",
         "h100:0": "a number of GPUs from 1 to 8, for example h100:8: 'h100:0'",
