@@ -71,7 +71,7 @@ SHARES = {
     "games": 0.16,
     "learning": 0.25,
 }
-LEAST_MINUTES = 0.5  # JAX starts in some seconds
+LEAST_MINUTES = 0.3  # JAX starts in some seconds
 MOST_ITERATIONS = 20  # limit for reaching the first update
 SOFT = 0.75  # fraction of a part's time after which no new measurement starts
 PartName = Literal["device", "search", "throughput", "games", "learning"]
