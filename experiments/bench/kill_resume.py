@@ -1,6 +1,7 @@
 """Kills a training run repeatedly and checks that no data is lost.
 
     python experiments/bench/kill_resume.py --kills 10 --seed 0
+    python experiments/bench/kill_resume.py --devices 1 2 4 8 2x2
 
 A small Connect Four run that saves after every iteration is killed with SIGKILL during
 a save, during other work, or during its start. After each kill there must be a complete
@@ -8,6 +9,10 @@ checkpoint, the run must resume from the newest committed one, and the metrics m
 contain each iteration once; the kept games must be readable, with no position twice and
 none missing up to that checkpoint. At the end the training state must equal that of an
 uninterrupted run, bit for bit. Exits with an error otherwise.
+
+With `--devices` the run has `--exact-lanes` and goes on each time on the next number of
+devices, into which XLA divides the CPU; `2x2` means two processes with two devices
+each.
 """
 
 import contextlib
@@ -18,12 +23,14 @@ import os
 import random
 import re
 import shutil
+import socket
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -48,8 +55,35 @@ RUN_OPTIONS_TEXT = """
     --checkpoint.every-minutes 0 --checkpoint.keep 2
 """
 RUN_OPTIONS = RUN_OPTIONS_TEXT.split()
+IS_TIME = ("seconds", "positions_per_second", "self_play_seconds", "update_seconds")
 AIMS = ("save", "work", "save", "start")
 RESUMED = re.compile(r"^continuing after iteration (\d+)", re.MULTILINE)
+
+
+class Layout(NamedTuple):
+    """The number of processes of a run and of devices per process."""
+
+    processes: int
+    devices: int
+
+    @classmethod
+    def read(cls, text: str) -> "Layout":
+        """Parses `DEVICES` or `PROCESSESxDEVICES`.
+
+        Raises:
+            ValueError: the text has another form.
+        """
+        processes, _, devices = text.rpartition("x")
+        numbers = (processes or "1", devices)
+        if not all(number.isdecimal() and int(number) for number in numbers):
+            raise ValueError(
+                f"devices must be a number, or two as in 2x2 for two processes: {text}"
+            )
+        return cls(*map(int, numbers))
+
+    def __str__(self) -> str:
+        """Returns the text that `read` parses."""
+        return str(self.devices) if self.processes == 1 else f"{self[0]}x{self[1]}"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -61,12 +95,14 @@ class Settings:
     patience: time limit of each step, including compilation (seconds).
     directory: directory of the two runs; existing runs in it are deleted. A temporary
         directory by default.
+    devices: numbers of devices; PROCESSESxDEVICES for several processes.
     """
 
     kills: int = 10
     seed: int = 0
     patience: float = 600.0
     directory: Path | None = None
+    devices: tuple[str, ...] = ()
 
     def __post_init__(self):
         if self.kills < 1:
@@ -106,6 +142,9 @@ class TrainingRun:
     patience: time limit of each step (seconds).
     game: game spec.
     options: additional options of `azjax train`.
+    most_devices: largest number of devices of a session. XLA's results on a CPU depend
+        on its number of threads, which is the number of cores or of devices, whichever
+        is larger (`NPROC`).
     """
 
     def __init__(
@@ -113,14 +152,17 @@ class TrainingRun:
         directory: Path,
         iterations: int,
         patience: float,
+        *,
         game: str = "connect_four",
         options: Sequence[str] = RUN_OPTIONS,
+        most_devices: int = 1,
     ):
         self.directory = directory
         self.game = game
         self.checkpoints = directory / "checkpoints"
         self.log = directory.with_suffix(".log")
         self.patience = patience
+        self.threads = max(os.cpu_count() or 1, most_devices)
         self.command = [
             *(sys.executable, "-m", "azjax", "train", game),
             *("--preset", "cpu", "--iterations", str(iterations)),
@@ -128,36 +170,59 @@ class TrainingRun:
         ]
 
     @contextlib.contextmanager
-    def session(
-        self, environment: Mapping[str, str] | None = None
-    ) -> Iterator[subprocess.Popen]:
-        """Runs a session of the run; kills it on exit if it is still running.
+    def session(self, layout: Layout | None = None) -> Iterator[list[subprocess.Popen]]:
+        """Runs the processes of a session of the run; kills those that are still
+        running on exit.
 
         Args:
-            environment: environment variables to override.
+            layout: numbers of processes and CPU devices; one process with the devices
+                of this machine by default.
         """
-        with self.log.open("w") as log:
-            process = subprocess.Popen(
-                self.command,
-                stdout=log,
-                stderr=log,
-                env={**os.environ, **(environment or {})},
-            )
+        variables, command, number = dict(os.environ), self.command, 1
+        if layout is not None:
+            number = layout.processes
+            flag = f"--xla_force_host_platform_device_count={layout.devices}"
+            variables["XLA_FLAGS"] = f"{variables.get('XLA_FLAGS', '')} {flag}".strip()
+            variables |= {"JAX_PLATFORMS": "cpu", "NPROC": str(self.threads)}
+        if number > 1:
+            with socket.socket() as free:
+                free.bind(("127.0.0.1", 0))
+                address = f"127.0.0.1:{free.getsockname()[1]}"
+            command = [
+                *(*command, "--distributed", "--coordinator", address),
+                *("--num-processes", str(number)),
+            ]
+        processes = []
         try:
-            yield process
+            for index in range(number):
+                own = [*command, "--process-id", str(index)] if number > 1 else command
+                path = self.log if not index else self.log.with_suffix(f".{index}.log")
+                with path.open("w") as log:
+                    process = subprocess.Popen(
+                        own, stdout=log, stderr=log, env=variables
+                    )
+                processes.append(process)
+            yield processes
         finally:
-            process.kill()
-            process.wait()
+            for process in processes:
+                process.kill()
+            for process in processes:
+                process.wait()
 
-    def finish(self) -> None:
+    def finish(self, layout: Layout | None = None) -> None:
         """Runs the training until it ends."""
-        with self.session() as process:
-            try:
-                status = process.wait(self.patience)
-            except subprocess.TimeoutExpired:
-                raise LossError(f"no end within {self.patience:g} seconds") from None
-        if status:
-            raise LossError(f"a session ended with status {status}:\n{self.output()}")
+        with self.session(layout) as processes:
+            for process in processes:
+                try:
+                    status = process.wait(self.patience)
+                except subprocess.TimeoutExpired:
+                    raise LossError(
+                        f"no end within {self.patience:g} seconds"
+                    ) from None
+                if status:
+                    raise LossError(
+                        f"a session ended with status {status}:\n{self.output()}"
+                    )
 
     def wait(self, process: subprocess.Popen, condition: Callable[[], object]) -> None:
         """Waits until the condition holds."""
@@ -197,6 +262,13 @@ class TrainingRun:
         """Returns the iterations in the metrics, in file order."""
         return [row["iteration"] for row in self.rows() if row["kind"] == "iteration"]
 
+    def metrics(self) -> list[dict]:
+        """Returns the metrics without times."""
+        return [
+            {name: value for name, value in row.items() if name not in IS_TIME}
+            for row in self.rows()
+        ]
+
     def rows(self) -> list[dict]:
         """Returns the metrics, without an incomplete last line."""
         path = self.directory / "metrics.jsonl"
@@ -235,21 +307,31 @@ def main(settings: Settings) -> None:
         if root is None:
             root = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         root.mkdir(parents=True, exist_ok=True)
+        layouts = [Layout.read(text) for text in settings.devices]
+        options = [*RUN_OPTIONS, *(["--exact-lanes"] if layouts else [])]
+        most = max((layout.devices for layout in layouts), default=1)
         undisturbed, killed = (
-            TrainingRun(root / name, iterations, settings.patience)
+            TrainingRun(
+                root / name,
+                iterations,
+                settings.patience,
+                options=options,
+                most_devices=most,
+            )
             for name in ("undisturbed", "killed")
         )
+        turns = itertools.cycle(layouts or [None])
         for run in (undisturbed, killed):
             shutil.rmtree(run.directory, ignore_errors=True)
         kills = []
         try:
             console.print(f"training {iterations} iterations without a kill")
-            undisturbed.finish()
-            for kill in kill_often(killed, settings):
+            undisturbed.finish(layouts[0] if layouts else None)
+            for kill in kill_often(killed, settings, turns):
                 kills.append(kill)
                 console.print(f"kill {len(kills)}, aimed at its {kill.aim}")
             newest = killed.newest()
-            killed.finish()
+            killed.finish(next(turns))
             check_resumed(killed, newest)
             check_equal(undisturbed, killed)
         except LossError as error:
@@ -263,13 +345,15 @@ def main(settings: Settings) -> None:
     )
 
 
-def kill_often(run: TrainingRun, settings: Settings) -> Iterator[Kill]:
+def kill_often(
+    run: TrainingRun, settings: Settings, layouts: Iterator[Layout | None]
+) -> Iterator[Kill]:
     """Kills the run and checks its files; yields the state after each kill."""
     rng = random.Random(settings.seed)
     start_seconds = 1.0
     for aim in itertools.islice(itertools.cycle(AIMS), settings.kills):
         newest = run.newest()
-        with run.session() as process:
+        with run.session(next(layouts)) as (process, *_):
             began = time.monotonic()
             if aim == "start":
                 time.sleep(rng.uniform(0, start_seconds))
@@ -330,12 +414,8 @@ def check_equal(a: TrainingRun, b: TrainingRun) -> None:
     for what in ("iterations", "newest", "digest"):
         if getattr(a, what)() != getattr(b, what)():
             raise LossError(f"{what}: {getattr(a, what)()} and {getattr(b, what)()}")
-    evaluations = [
-        [row["iteration"] for row in run.rows() if row["kind"] == "evaluation"]
-        for run in (a, b)
-    ]
-    if evaluations[0] != evaluations[1]:
-        raise LossError(f"evaluations: {evaluations[0]} and {evaluations[1]}")
+    if a.metrics() != b.metrics():
+        raise LossError("the metrics differ")
     check_kept(b)
     if a.kept() != b.kept():
         raise LossError("the kept games differ")

@@ -61,10 +61,11 @@ def test_a_training_script_refuses_a_wrong_setting_in_one_line(run, tmp_path, ca
 
 
 @pytest.mark.slow
-def test_a_killed_run_loses_no_data(load, monkeypatch, capsys):
+@pytest.mark.parametrize("devices", [(), ("1", "2")])
+def test_a_killed_run_loses_no_data(devices, load, monkeypatch, capsys):
     script = load("bench/kill_resume.py")
     monkeypatch.setitem(script.main.__globals__, "ITERATIONS_PER_KILL", 6)
-    script.main(script.Settings(kills=1, patience=120.0))
+    script.main(script.Settings(kills=1, patience=120.0, devices=devices))
     assert "no data was lost" in capsys.readouterr().out
 
 
