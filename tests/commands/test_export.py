@@ -3,6 +3,7 @@ import sys
 
 import onnx
 import pytest
+import safetensors.numpy
 
 from azjax import cli
 
@@ -53,14 +54,15 @@ def test_a_page_of_a_game_without_rules_is_refused_before_anything_is_loaded(
     capsys, tmp_path
 ):
     """The game is known to another program, and the player has no weights."""
-    (tmp_path / "config.json").write_text('{"game": "chomp", "options": {}}')
+    settings = {"azjax": '{"game": "chomp", "options": {}}'}
+    safetensors.numpy.save_file({}, tmp_path / "player.safetensors", settings)
     files = ["--onnx", str(tmp_path / "x.onnx"), "--web", str(tmp_path / "site")]
     with pytest.raises(SystemExit):
         cli.main(["export", str(tmp_path), *files])
     said = capsys.readouterr().err
     assert "connect_four and tic_tac_toe only, not for 'chomp': `azjax serve`" in said
     assert "`python FILE serve`" in said
-    assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
+    assert [path.name for path in tmp_path.iterdir()] == ["player.safetensors"]
 
 
 def test_a_directory_is_no_onnx_file(capsys, tmp_path):
