@@ -143,7 +143,7 @@ def ended(processes):
         for process in processes:
             process.kill()
     lines = [
-        [line for line in text if "peer ranks" not in line]  # interleaved
+        [line for line in text if line and "peer ranks" not in line]  # interleaved
         for text in said
     ]
     return [process.returncode for process in processes], lines
