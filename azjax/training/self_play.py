@@ -326,6 +326,7 @@ class SelfPlay(NamedTuple):
         )
 
         # Measure.
+        finished = split_batch(after.terminated, num_lanes)
         log_policy = jnp.log(jnp.maximum(result.policy, 1e-9))
         log_prior = jax.nn.log_softmax(root.prior_logits)
         of_games = {
@@ -337,11 +338,13 @@ class SelfPlay(NamedTuple):
             "policy_mass_lost": dropped,
         }
         of_lanes = split_batch(of_games, num_lanes)
-        finished = split_batch(after.terminated, num_lanes)
-        lost = of_lanes.pop("policy_mass_lost").sum(axis=1)
+        score, lost = (
+            of_lanes.pop(name).sum(axis=1)
+            for name in ("first_player_score", "policy_mass_lost")
+        )
         metrics = SelfPlayMetrics(
             games=finished.sum(axis=1, dtype=jnp.int32),
-            first_player_score=of_lanes.pop("first_player_score").sum(axis=1),
+            first_player_score=score,
             policy_mass_lost=lost / self.config.full_games_of(finished.shape[1]),
             **{name: values.mean(axis=1) for name, values in of_lanes.items()},
         )
