@@ -68,7 +68,7 @@ def pytest_configure(config):
         "jax_compilation_cache_dir", os.environ["JAX_COMPILATION_CACHE_DIR"]
     )
     jax.config.update("jax_persistent_cache_min_compile_time_secs", 0)
-    jax.devices()  # one, whatever the commands that the tests call would choose
+    jax.devices()  # fixes their number before a command can choose another
     config.pluginmanager.register(CpuLimit())
 
 

@@ -90,8 +90,11 @@ def game_files(directory: Directory) -> list[GameFile]:
 
 
 def readable_files(directory: Directory) -> list[GameFile]:
-    """Returns the files of positions in a directory, by iteration, for a reader, who
-    would miss positions of Parquet files with other names and is told of them."""
+    """Returns the files of positions in a directory, by iteration.
+
+    Raises:
+        ValueError: a Parquet file has a name that no writer gives.
+    """
     found = game_files(directory)
     known = {file.path.name for file in found}
     with store_errors(directory):

@@ -89,7 +89,8 @@ def required_memory(
     auxiliary = (parts or Parts()).auxiliary
     platform = jax.local_devices()[0].platform
     is_cpu = platform == "cpu" if is_cpu is None else is_cpu
-    num_devices = 1 if is_cpu else num_devices
+    # The devices of a CPU share its memory, but each has its copy of the network.
+    replicas, num_devices = (num_devices, 1) if is_cpu else (1, num_devices)
     # A CPU keeps the arrays of a checkpoint while they are written.
     copies, saved = (2, " (with the copy being saved)") if is_cpu else (1, "")
     state: TrainState = jax.eval_shape(init)
@@ -120,7 +121,7 @@ def required_memory(
         ),
         MemoryItem(
             f"the network and its optimizer{saved}",
-            copies * (tree_bytes(state) - replay_bytes),
+            (copies - 1 + replicas) * (tree_bytes(state) - replay_bytes),
             None,
             ("network.trunk.num_blocks",),
         ),

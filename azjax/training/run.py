@@ -2,6 +2,7 @@
 
 import contextlib
 import dataclasses
+import functools
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -323,11 +324,8 @@ class OpenRun(Generic[State, Player]):
     def _continued(self, values: dict[str, Any]) -> Counters:
         """Returns the counters of a checkpoint, for the length of this configuration,
         and gives the task its totals."""
-        config, length, iteration = (
-            self._config,
-            length_of(self._config),
-            values.pop("iteration"),
-        )
+        config, length = self._config, length_of(self._config)
+        iteration = values.pop("iteration")
         try:
             check_int("iteration", iteration, 0)
             counters, self._task.totals = Counters.from_values(values)
@@ -438,9 +436,10 @@ class OpenRun(Generic[State, Player]):
             )
             if evaluates:
                 self.enter("evaluation")
-                player = self._task.player(self.state)
                 row = self._stops.interrupting(
-                    lambda poll, player=player: self._task.evaluate(player, poll)
+                    functools.partial(
+                        self._task.evaluate, self._task.player(self.state)
+                    )
                 )
                 # It may differ between processes: other hardware, engines as opponents.
                 row = broadcast_from_first_process(row)

@@ -33,7 +33,7 @@ from azjax.training import (
 )
 from azjax.training.checkpoints import Checkpoints, digest
 from azjax.training.config import MAX_LENGTH
-from azjax.training.lanes import abstract_state
+from azjax.training.lanes import abstract_state, spread_lanes
 from azjax.training.stored_games import StoredGames
 
 COLLECTIVES = re.compile(
@@ -68,8 +68,12 @@ def compare(config: TrainConfig, iterations: int, *numbers: int) -> dict:
 
 
 def other_results(game: str) -> dict:
-    """Returns the share of moves that differ by rounding, and the collectives."""
+    """Returns the share of moves that differ by rounding, the collectives, and the
+    devices of 1, 6 and 16 lanes."""
     found, config = {}, settings(game)
+    found["devices"] = [
+        spread_lanes(number, one_by_one=False).mesh.size for number in (1, 6, 16)
+    ]
     states = [run(config, number, 1)[0][0] for number in (1, 8)]
     actions = [np.asarray(state.replay.chunk.action) for state in states]
     found["other_actions"] = float(np.mean(actions[0] != actions[1]))

@@ -82,6 +82,11 @@ def test_batched_lanes_play_the_same_moves(found):
 
 
 @pytest.mark.slow
+def test_a_run_takes_as_many_devices_of_a_cpu_as_divide_its_lanes(found):
+    assert found["devices"] == [1, 6, 8]
+
+
+@pytest.mark.slow
 def test_an_update_has_one_collective(found):
     expected = {"self_play": [], "insert": [], "make_index": [], "gradient": []}
     assert found["collectives"] == {**expected, "update": ["all-reduce"]}

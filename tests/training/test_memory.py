@@ -125,10 +125,11 @@ def test_required_memory_matches_the_arrays():
     }
     for stage, names in stages.items():
         assert {name for name, part in parts.items() if part.stage == stage} == names
-    # A CPU needs saved arrays twice.
-    parts = parts_of(config(), is_cpu=True)
-    saved = parts["the network and its optimizer (with the copy being saved)"]
-    assert saved.size == GIB
+    # A CPU needs saved arrays twice, and the network on each of its devices.
+    for num_devices, copies in ((1, 2), (3, 4)):
+        parts = parts_of(config(), num_devices, is_cpu=True)
+        saved = parts["the network and its optimizer (with the copy being saved)"]
+        assert saved.size == copies * GIB / 2
 
 
 @pytest.mark.parametrize(
