@@ -51,9 +51,8 @@ def load_config(
     """
     directory = as_directory(directory)
     config = _load(TrainConfig, directory)
-    if "initial_player" not in allowed and has_begun(
-        directory
-    ):  # which has its weights
+    # A run that has begun has its weights.
+    if "initial_player" not in allowed and has_begun(directory):
         config = dataclasses.replace(config, initial_player=None)
     return _allowed(config, directory, allowed, report)
 
