@@ -9,7 +9,7 @@ from azjax import games
 from azjax.commands.parts import read_parts
 from azjax.play.page_files import check_browser_rules
 from azjax.players import load_run
-from azjax.players.serialization import PLAYER_FILE, player_directory, read_file
+from azjax.players.serialization import player_directory, read_settings
 from azjax.remote import as_directory, resolved
 
 
@@ -42,7 +42,7 @@ def export_command(
         check_browser_rules(board_game.name)
     elif web is not None and run != "pretrained":
         directory = player_directory(run)
-        config, _ = read_file(directory / PLAYER_FILE, directory)
+        config = read_settings(directory)
         if isinstance(config, dict) and "game" in config:  # else `load_run` explains
             check_browser_rules(config["game"])
     try:

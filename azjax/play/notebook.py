@@ -173,9 +173,11 @@ class Board(anywidget.AnyWidget):
 
     def close(self) -> None:
         """Closes the widget and cancels its decisions."""
-        for job, _ in list(self.pending.values()):
+        with self._lock:
+            jobs = [job for job, _ in self.pending.values()]
+            self.pending.clear()
+        for job in jobs:
             job.cancel()
-        self.pending.clear()
         if self._opponent is not None and self._resources is not None:
             self._opponent.close()
             self._resources.close()

@@ -400,7 +400,10 @@ class Session:
         if self.result is not None:
             raise ValueError(f"{line.strip()!r} cannot be played: the game is over")
         self._check_is_persons_turn()
-        self._make(self.game.text_to_action(self.state, line), None)
+        action = self.game.text_to_action(self.state, line)
+        if action not in self.legal_actions():
+            raise ValueError(f"{line.strip()!r} is not legal here")
+        self._make(action, None)
         return ""
 
     def close(self) -> None:
@@ -409,10 +412,11 @@ class Session:
         if self.opponent_session is not None:
             self.opponent_session.close()
 
-    def _execute(self, name: str, argument: str) -> str:  # a case each
+    def _execute(self, name: str, argument: str) -> str:
         """Executes a command by its first name; returns a message."""
         message = ""
-        if name in ("hint", "sides", "auto", "analysis") and not self.opponent_session:
+        needs_opponent = name in ("hint", "sides", "auto", "analysis")
+        if needs_opponent and self.opponent_session is None:
             raise ValueError("this needs an opponent; two people play")
         if name in ("back", "sides", "auto", "new"):
             self._restart_opponent()
@@ -481,15 +485,17 @@ class Session:
         return f"loaded {path}: {first} against {second}, {len(actions)} moves"
 
     def _replace_game(self, actions: Sequence[int], path: Path | None) -> None:
-        """Replaces the game by one with legal moves, from a file if it has a path."""
+        """Replaces the game by another one, from a file if it has a path."""
+        states, moves = [first_state(self.game)], []
+        for number, action in enumerate(actions, start=1):
+            state = states[-1]
+            if action not in legal_actions(self.game, state):
+                raise ValueError(f"move {number}, action {action}, is not legal")
+            moves.append(Move(action, self.game.action_to_text(state, action)))
+            states.append(next_state(self.game, state, action))
         self.is_auto, self._path, self._values = False, path, {}
-        self._states, self._moves = [first_state(self.game)], []
-        for action in actions:
-            state = self._states[-1]
-            text = self.game.action_to_text(state, action)
-            self._moves.append(Move(action, text))
-            self._states.append(next_state(self.game, state, action))
-        self._jump(len(actions))
+        self._states, self._moves = states, moves
+        self._jump(len(moves))
 
     def _save(self, argument: str) -> str:
         result = self.result

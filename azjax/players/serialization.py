@@ -10,10 +10,11 @@ import dataclasses
 import functools
 import importlib.resources
 import json
+import math
 import os
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
-from typing import Any, TypeAlias, TypeVar
+from typing import Any, BinaryIO, NamedTuple, TypeAlias, TypeVar
 
 import jax
 import numpy as np
@@ -50,12 +51,12 @@ PLAYER_FILE = "player.safetensors"
 SETTINGS_KEY = "azjax"  # of the header's metadata
 PRETRAINED = "pretrained"
 Q_LEARNING = "q_learning"  # kind of a player
-DTYPES = ("float16", "float32")  # of weights on disk
+DTYPES = {"F16": "float16", "F32": "float32"}  # of weights on disk
 
 MAX_CONFIG_BYTES = 2**20
-MAX_HEADER_BYTES = 2**22
-MAX_WEIGHT_BYTES = 2**29  # on disk, of an untrusted player
-LARGEST_WEIGHT_BYTES = 2**31  # on disk
+MAX_HEADER_BYTES = 2**21
+MAX_WEIGHT_BYTES = 2**29  # as float32, of an untrusted player
+LARGEST_WEIGHT_BYTES = 2**31  # as float32
 MAX_FILE_BYTES = 8 + MAX_HEADER_BYTES + MAX_WEIGHT_BYTES  # of an untrusted player
 MAX_REUSED_EDGES = 2**24  # of a tree that is kept; each takes about 100 bytes
 MAX_MESSAGE = 500  # characters
@@ -138,8 +139,8 @@ def load_player(
         directory: a player directory or a run directory; a URL names one in an object
             store.
         parts: the user's own modules of the network; ignored for a network without any.
-        most: maximum bytes of the weights on disk, of a player of unknown origin. None:
-            `LARGEST_WEIGHT_BYTES`, and own modules of the network need not be
+        most: maximum bytes of the weights as float32, of a player of unknown origin.
+            None: `LARGEST_WEIGHT_BYTES`, and own modules of the network need not be
             traceable.
 
     Raises:
@@ -159,7 +160,18 @@ def load_player_file(
     most: int | None = None,
 ) -> TrainedPlayer:
     """Loads a player from its file, as `load_player` does; messages name the source."""
-    config, arrays = read_file(path, source, most or LARGEST_WEIGHT_BYTES)
+    with _opened(path, source, most) as (file, header):
+        return _read_player(file, header, source, parts, most)
+
+
+def _read_player(
+    file: BinaryIO,
+    header: "Header",
+    source: Source,
+    parts: Parts | None,
+    most: int | None,
+) -> TrainedPlayer:
+    config = header.settings
     _check_kind(source, config, None)
     with _reading_settings(source):
         config = check_format(config)
@@ -192,7 +204,7 @@ def load_player_file(
     return TrainedPlayer(
         game=game,
         network=network,
-        variables=_fitted(arrays, shapes, source),
+        variables=_read_weights(file, header, shapes, source, most),
         config=network_config,
         search=search,
         seed=seed,
@@ -313,32 +325,34 @@ def load_q_player(
     Args:
         directory: a player directory or a run directory; a URL names one in an object
             store.
-        most: maximum bytes of the weights on disk; None: `LARGEST_WEIGHT_BYTES`.
+        most: maximum bytes of the weights as float32; None: `LARGEST_WEIGHT_BYTES`.
 
     Raises:
         ValueError: the player is missing, damaged, too large, of an unknown version or
             not from Q-learning.
     """
     directory = player_directory(directory)
-    config, arrays = read_file(
-        directory / PLAYER_FILE, directory, most or LARGEST_WEIGHT_BYTES
-    )
-    _check_kind(directory, config, Q_LEARNING)
-    with _reading_settings(directory):
-        config = check_format(config)
-        game = games.make(config["game"], **config["options"])
-        network_config = QNetworkConfig(
-            form=config["network"]["form"],
-            hidden=tuple(config["network"]["hidden"]),
-            separate=config["network"]["separate"],
+    path = directory / PLAYER_FILE
+    with _opened(path, directory, most) as (file, header):
+        _check_kind(directory, header.settings, Q_LEARNING)
+        with _reading_settings(directory):
+            config = check_format(header.settings)
+            game = games.make(config["game"], **config["options"])
+            network_config = QNetworkConfig(
+                form=config["network"]["form"],
+                hidden=tuple(config["network"]["hidden"]),
+                separate=config["network"]["separate"],
+            )
+        network, shapes = _built(
+            jax.eval_shape,
+            lambda: init_q_network(
+                jax.random.key(0),
+                game.observation_shape,
+                game.num_actions,
+                network_config,
+            ),
         )
-    network, shapes = _built(
-        jax.eval_shape,
-        lambda: init_q_network(
-            jax.random.key(0), game.observation_shape, game.num_actions, network_config
-        ),
-    )
-    params = _fitted(arrays, shapes, directory)
+        params = _read_weights(file, header, shapes, directory, most)
     return TrainedQ(game, network, params, network_config)
 
 
@@ -367,38 +381,73 @@ def _file_bytes(config: Mapping[str, Any], variables: Any, dtype: str) -> bytes:
     return safetensors.numpy.save(arrays, metadata={SETTINGS_KEY: json.dumps(config)})
 
 
-def read_file(
-    path: Directory, source: Source, most: int = LARGEST_WEIGHT_BYTES
-) -> tuple[Any, dict[str, np.ndarray]]:
-    """Returns the settings and the arrays of a player's file, neither of them checked.
+class Header(NamedTuple):
+    """What the header of a player's file says; none of it is checked.
 
-    Args:
-        path: of the file.
-        source: of the player, for messages.
-        most: maximum bytes of the weights.
+    settings: JSON of any form.
+    arrays: dtype, such as `F32`, and shape by name.
+    num_bytes: of the file up to the arrays.
+    """
+
+    settings: Any
+    arrays: dict[str, tuple[str, tuple[int, ...]]]
+    num_bytes: int
+
+
+@contextlib.contextmanager
+def _opened(
+    path: Directory, source: Source, most: int | None = None
+) -> Iterator[tuple[BinaryIO, Header]]:
+    """A context with a player's file, of which only the header has been read.
 
     Raises:
         ValueError: the file is missing, damaged or too large.
     """
+    with _reading_file(source):
+        largest = 8 + MAX_HEADER_BYTES + (most or LARGEST_WEIGHT_BYTES)
+        opened = open_regular(path, largest)
+    with opened as file:
+        with _reading_file(source):
+            header = _read_header(file)
+        yield file, header
+
+
+def _read_header(file: BinaryIO) -> Header:
+    # The length of the header, then the header, then the arrays.
+    length = int.from_bytes(file.read(8), "little")
+    if not 0 < length <= MAX_HEADER_BYTES:
+        raise ValueError(
+            f"its header must have from 1 to {MAX_HEADER_BYTES} bytes: {length}"
+        )
+    content = json.loads(file.read(length))
+    metadata = content.pop("__metadata__", {}) if isinstance(content, dict) else {}
+    text = metadata.get(SETTINGS_KEY) if isinstance(metadata, dict) else None
+    if not isinstance(text, str):
+        raise ValueError("its header has no settings of azjax")
+    if len(text) > MAX_CONFIG_BYTES:
+        raise ValueError(f"its settings have more than {MAX_CONFIG_BYTES} characters")
+    arrays = {
+        name: (str(about["dtype"])[:20], tuple(about["shape"]))
+        for name, about in content.items()
+    }
+    return Header(json.loads(text), arrays, 8 + length)
+
+
+def read_settings(directory: Directory) -> Any:
+    """Returns the settings of the player in a directory: JSON of any form.
+
+    Raises:
+        ValueError: the file is missing, damaged or too large.
+    """
+    with _opened(directory / PLAYER_FILE, directory) as (_, header):
+        return header.settings
+
+
+@contextlib.contextmanager
+def _reading_file(source: Source) -> Iterator[None]:
+    """Converts errors of a missing or damaged file to ValueErrors with its source."""
     try:
-        with open_regular(path, 8 + MAX_HEADER_BYTES + most) as file:
-            # The length of the header, then the header, then the arrays.
-            length = int.from_bytes(file.read(8), "little")
-            if not 0 < length <= MAX_HEADER_BYTES:
-                raise ValueError(
-                    f"its header must have from 1 to {MAX_HEADER_BYTES} bytes: {length}"
-                )
-            header = json.loads(file.read(length))
-            text = header.get("__metadata__", {}).get(SETTINGS_KEY)
-            if text is None:
-                raise ValueError("its header has no settings of azjax")
-            if len(text) > MAX_CONFIG_BYTES:
-                raise ValueError(
-                    f"its settings have more than {MAX_CONFIG_BYTES} characters"
-                )
-            config = json.loads(text)
-            file.seek(0)
-            return config, safetensors.numpy.load(file.read())
+        yield
     except FileNotFoundError:
         is_missing = isinstance(source, Path) and not source.exists()
         where = f"{source}, which does not exist" if is_missing else str(source)
@@ -412,30 +461,44 @@ def read_file(
         raise ValueError(f"the player in {source} is damaged: {problem}") from error
 
 
-def _fitted(arrays: Mapping[str, np.ndarray], shapes: V, source: Source) -> V:
-    """Returns the arrays of a file as float32, in a pytree like `shapes`."""
+def _read_weights(
+    file: BinaryIO, header: Header, shapes: V, source: Source, most: int | None
+) -> V:
+    """Returns the arrays of a file as float32, in a pytree like `shapes`. They are read
+    once the header shows that they are those of the network, and not too large."""
     expected = {name: leaf.shape for name, leaf in named_leaves(shapes).items()}
-    for name in sorted(expected.keys() | arrays.keys()):
-        array, shape, problem = arrays.get(name), expected.get(name), ""
-        if array is None or array.shape != shape:
-            found = str(None if array is None else array.shape)
-            problem = f"{name[:80]} is {found[:80]}, expected {shape}"
-        elif array.dtype not in map(np.dtype, DTYPES):
-            problem = f"{name} is of {array.dtype}, expected {' or '.join(DTYPES)}"
-        if array is None or problem:
+    most = most or LARGEST_WEIGHT_BYTES
+    num_bytes = 4 * sum(math.prod(shape) for shape in expected.values())
+    if num_bytes > most:
+        raise ValueError(
+            f"the network described in {source} takes {num_bytes} bytes; at most "
+            f"{most} are loaded"
+        )
+    for name in sorted(expected.keys() | header.arrays.keys()):
+        dtype, found = header.arrays.get(name, ("F32", None))
+        problem, shape = "", expected.get(name)
+        if found != shape:
+            problem = f"{name[:80]} is {str(found)[:80]}, expected {shape}"
+        elif dtype not in DTYPES:
+            problem = f"{name} is of {dtype}, expected {' or '.join(DTYPES)}"
+        if problem:
             raise ValueError(
                 f"the weights in {source} do not fit the network described there: "
                 f"{printable(problem)}; a network with modules of your own needs its "
                 "parts, and a player from before the observation of its game changed "
                 "needs the version of azjax that made it"
             )
-        if not np.isfinite(array).all():
-            raise ValueError(
-                f"the player in {source} is damaged: {name} has values that are not "
-                "finite"
-            )
-    leaves = jax.device_put([arrays[name].astype(np.float32) for name in expected])
-    return jax.tree.unflatten(jax.tree.structure(shapes), leaves)
+    with _reading_file(source):
+        file.seek(0)
+        # One byte more than the largest file of these arrays.
+        arrays = safetensors.numpy.load(file.read(header.num_bytes + num_bytes + 1))
+        values = [arrays[name].astype(np.float32) for name in expected]
+        for name, array in zip(expected, values, strict=True):
+            if array.shape != expected[name]:  # the header has two of this name
+                raise ValueError(f"{name} is {array.shape}")
+            if not np.isfinite(array).all():
+                raise ValueError(f"{name} has values that are not finite")
+    return jax.tree.unflatten(jax.tree.structure(shapes), jax.device_put(values))
 
 
 def named_leaves(variables: Any) -> dict[str, Any]:

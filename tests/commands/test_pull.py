@@ -101,6 +101,7 @@ def changed(content, config=None, change=lambda array: array):
     return safetensors.numpy.save(arrays, metadata={"azjax": json.dumps(settings)})
 
 
+LARGE = {"trunk": {"name": "conv", "channels": 2048, "num_blocks": 2}}
 BAD_FILES = [
     (lambda content: content[:1000], "damaged"),
     (lambda content: b"", "damaged"),
@@ -109,7 +110,8 @@ BAD_FILES = [
     (lambda content: changed(content, {"format": 99}), "its format is 99"),
     (lambda content: changed(content, {"game": "nim"}), "unknown game 'nim'"),
     (lambda content: changed(content, {"game": "othello"}), "do not fit"),
-    (lambda content: changed(content, change=lambda a: a.astype(float)), "float64"),
+    (lambda content: changed(content, change=lambda a: a.astype(float)), "is of F64"),
+    (lambda content: changed(content, {"network": LARGE}), "at most 536870912 are"),
     (
         lambda content: changed(content, change=lambda a: a * a.dtype.type("nan")),
         "not finite",

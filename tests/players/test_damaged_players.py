@@ -69,6 +69,10 @@ SETTINGS = [
     ({"network": {"trunk": "transformer"}}, "network.trunk must be"),
     *(({"network": {"trunk": it}}, r"network\.trunk\.") for it in IMPOSSIBLE_TRUNKS),
     (
+        {"network": {"trunk": {"name": "conv", "channels": 2048, "num_blocks": 2}}},
+        rf"takes \d+ bytes; at most {MAX_WEIGHT_BYTES} are loaded",
+    ),
+    (
         {"search": {"algorithm": "gumbel", "tree_reuse_nodes": 10**7}},
         "search.tree_reuse_nodes must be an int from 0 to 1864135: 10000000",
     ),
@@ -171,7 +175,7 @@ def test_a_file_of_another_length_header_or_format_is_refused(path, trained):
     assert_refused(path, "damaged")
     for length in (0, MAX_HEADER_BYTES + 1, 2**63):
         path.write_bytes(length.to_bytes(8, "little") + content[8:])
-        assert_refused(path, f"header must have from 1 to 4194304 bytes: {length}")
+        assert_refused(path, f"must have from 1 to {MAX_HEADER_BYTES} bytes: {length}")
     path.write_bytes(safetensors.numpy.save(arrays_of(trained)))
     assert_refused(path, "its header has no settings of azjax")
     with path.open("wb") as archive:
@@ -179,11 +183,36 @@ def test_a_file_of_another_length_header_or_format_is_refused(path, trained):
     assert_refused(path, "damaged")
 
 
-def test_a_file_that_is_too_large_is_not_read(path):
+@pytest.mark.parametrize(
+    "header",
+    [
+        [],
+        {"__metadata__": []},
+        {"__metadata__": {"azjax": 5}},
+        {"__metadata__": {"azjax": "{}"}, "x": 5},
+    ],
+)
+def test_a_header_of_another_form_is_refused(path, header):
+    content = json.dumps(header).encode()
+    path.write_bytes(len(content).to_bytes(8, "little") + content)
+    assert_refused(path, "damaged")
+
+
+def test_a_file_that_is_too_large_is_not_read(path, trained):
+    with path.open("rb") as file:
+        length = int.from_bytes(file.read(8), "little")
+        header = json.loads(file.read(length))
     tracemalloc.start()
     try:
+        # The settings are those of a small network.
+        size = MAX_WEIGHT_BYTES
+        about = {"dtype": "F32", "shape": [size // 4], "data_offsets": [0, size]}
+        content = json.dumps({"__metadata__": header["__metadata__"], "x": about})
+        path.write_bytes(len(content).to_bytes(8, "little") + content.encode())
+        os.truncate(path, 8 + len(content) + size)  # takes no space on the disk
+        assert_refused(path, "do not fit the network")
         for large in (2**30, 10**12):
-            os.truncate(path, large)  # takes no space on the disk
+            os.truncate(path, large)
             assert_refused(path, r"has more than \d+ bytes")
         path.write_bytes(b"")
         os.truncate(path, MAX_WEIGHT_BYTES)

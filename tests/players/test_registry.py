@@ -1,10 +1,12 @@
 import dataclasses
 import functools
+import json
 import math
 import os
 
 import chex
 import pytest
+import safetensors.numpy
 from flax import nnx
 from untrained import untrained
 
@@ -22,7 +24,7 @@ from azjax.players import (
     save_player,
 )
 from azjax.players.registry import load_learned
-from azjax.players.serialization import PLAYER_FILE
+from azjax.players.serialization import PLAYER_FILE, config_of
 from azjax.search import GumbelConfig
 
 CONNECT_FOUR = games.make("connect_four")
@@ -255,6 +257,22 @@ def test_another_kind_directory_or_game_is_refused(run, kind, suffix, game, mess
         load_learned(kind, run.with_name(run.name + suffix), games.make(game))
 
 
+@pytest.mark.parametrize("kind", ["alphazero", "network"])
+def test_a_network_of_unknown_origin_may_be_less_large(trained, tmp_path, kind):
+    for num_blocks, message in (
+        (2, "do not fit the network"),
+        (8, r"takes \d+ bytes; at most 2147483648 are loaded"),
+    ):
+        trunk = {"name": "conv", "channels": 2048, "num_blocks": num_blocks}
+        config = json.dumps(config_of(trained) | {"network": {"trunk": trunk}})
+        content = safetensors.numpy.save({}, metadata={"azjax": config})
+        (tmp_path / PLAYER_FILE).write_bytes(content)
+        with pytest.raises(ValueError, match=r"takes \d+ bytes; at most 536870912 are"):
+            load_learned(kind, tmp_path, trained.game)
+        with pytest.raises(ValueError, match=message):
+            players.load(f"{kind}:{tmp_path}")
+
+
 @pytest.mark.parametrize("kind", ["alphazero", "network", "q_learning"])
 def test_a_file_of_unknown_origin_may_be_less_large(tmp_path, kind):
     path = tmp_path / PLAYER_FILE
@@ -291,6 +309,9 @@ def test_a_network_with_custom_parts_is_loaded_with_them_if_they_fit(trained, tm
     with pytest.raises(MissingPartsError, match="--parts MODULE:NAME"):
         load()
     # Others are not built, which would take 200 GB.
-    for width in (4, 10**9):
-        with pytest.raises(ValueError, match="do not fit the network"):
+    for width, message in (
+        (4, "do not fit the network"),
+        (10**9, r"takes \d+ bytes; at most 536870912 are"),
+    ):
+        with pytest.raises(ValueError, match=message):
             load(custom_parts(width))

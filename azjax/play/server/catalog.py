@@ -132,7 +132,6 @@ class PlayerOffer:
     about: its strength for people; may be empty.
     source: a text for `players.load`, from the operator or this program only; the kind
         of a player of a run.
-    about: its strength for people; may be empty.
     rank: players with a lower rank are listed first.
     rating: Elo in the newest tournament, at the player's own strength; None if unrated.
     directory: of the run, whose player may be replaced by a newer version; None without

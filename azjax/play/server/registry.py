@@ -337,6 +337,7 @@ class PlayerRegistry:
     catalog: the games, players and runs that exist now.
     limits: limits of client requests.
     activity: open requests.
+    cache: loaded players, rules, previews and compared runs.
     comparisons: comparisons of runs.
 
     Args:
@@ -348,44 +349,44 @@ class PlayerRegistry:
     def __init__(self, catalog: Catalog, limits: Limits, seed: int | None = None):
         self.catalog, self.limits = catalog, limits
         self._resources = SharedResources(limits, seed)
-        self.activity, self._cache = self._resources.activity, self._resources.cache
+        self.activity, self.cache = self._resources.activity, self._resources.cache
         self._lock = threading.Lock()
         self._loading = threading.Lock()
         self._locks: dict[object, threading.Lock] = {}
-        self.comparisons = Comparisons(self._cache)
+        self.comparisons = Comparisons(self.cache)
 
     def is_ready(self, offer: GameOffer, player: PlayerOffer) -> bool:
         """Returns whether a game can start at once; does not block."""
         is_loaded = self.loaded(offer, player) is not None
-        return is_loaded and ("rules", offer.key) in self._cache
+        return is_loaded and ("rules", offer.key) in self.cache
 
     def preview(self, offer: GameOffer) -> Preview:
         """Returns the description of a game before its rules are compiled."""
         key = ("preview", offer.key)
         with self._lock_of(key):
-            entry = self._cache.get(key)
+            entry = self.cache.get(key)
             if entry is None:
                 preview = describe_start(offer.game, offer.key)
                 entry = ValueEntry(preview, 4 * len(json.dumps(preview)))
-                self._cache[key] = entry
-            self._cache.make_room(entry)
+                self.cache[key] = entry
+            self.cache.make_room(entry)
             return entry.value
 
     def rules(self, offer: GameOffer) -> Rules:
         """Returns the compiled rules of a game."""
         limits, key = self.limits, ("rules", offer.key)
         with self._lock_of(key):
-            rules = self._cache.get(key)
+            rules = self.cache.get(key)
             if rules is None:
                 rules = Rules(offer.game, limits.positions, limits.position_bytes)
                 describe_position(rules, ())  # compiles the remaining small programs
-                self._cache[key] = rules
-            self._cache.touch(rules)
+                self.cache[key] = rules
+            self.cache.touch(rules)
             return rules
 
     def loaded(self, offer: GameOffer, player: PlayerOffer) -> LoadedPlayer | None:
         """Returns a player if its newest version is loaded; does not block."""
-        found = self._cache.get(("player", offer.key, player.name))
+        found = self.cache.get(("player", offer.key, player.name))
         if found is not None and found.file_times == _file_times(player.directory):
             return found
         return None
@@ -401,7 +402,7 @@ class PlayerRegistry:
         with self._lock_of(key):
             found = self.loaded(offer, player)
             if found is not None:
-                self._cache.touch(found)
+                self.cache.touch(found)
                 return found
             with self._loading:
                 file_times = _file_times(player.directory)
@@ -417,13 +418,13 @@ class PlayerRegistry:
                     made,
                     self._resources,
                     file_times=file_times,
-                    previous=self._cache.get(key),
+                    previous=self.cache.get(key),
                 )
-                self._cache[key] = loaded
+                self.cache[key] = loaded
                 try:
                     loaded.make_room()
                 except ValueError:
-                    self._cache.pop(key, None)
+                    self.cache.pop(key, None)
                     raise
                 return loaded
 
@@ -449,7 +450,7 @@ class PlayerRegistry:
 
     def close(self) -> None:
         """Closes all players; running decisions are dropped."""
-        for entry in list(self._cache.values()):
+        for entry in list(self.cache.values()):
             if isinstance(entry, LoadedPlayer):
                 entry.close()
         self._resources.close()

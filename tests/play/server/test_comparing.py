@@ -125,8 +125,9 @@ def test_long_metrics_take_bounded_memory(directory):
 
 
 def test_comparisons_are_evicted_from_a_full_cache(directory):
-    cache = Cache(70_000)
-    comparisons = Comparisons(cache)
+    catalog = make_catalog(["tic_tac_toe"], (), directory)
+    registry = PlayerRegistry(catalog, Limits(memory_bytes=70_000))
+    comparisons, cache = registry.comparisons, registry.cache
     for runs in (runs_in(directory), runs_in(directory)[::-1]):
         assert len(comparisons.describe(runs)["names"]) == 2
         assert len(cache) == 2
