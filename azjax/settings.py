@@ -35,7 +35,7 @@ from typing import (
 from azjax.text import did_you_mean, quoted
 
 MAX_INT = 2**31 - 1  # counts and sizes become int32 in JAX
-FORMAT = 10  # of the settings in files; raised when their names or meanings change
+FORMAT = 10  # of the settings in files; raised when released names or meanings change
 
 C = TypeVar("C", bound="Settings")
 T = TypeVar("T")

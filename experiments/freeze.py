@@ -143,8 +143,9 @@ MESSAGES: tuple[dict[str, Any], ...] = (
     {"method": "nothing", "params": {}},
 )
 PAGES = ("lobby.json", "play/connect_four/config.json", "play/go/", "nothing", "")
+PARTS = ("picture", "help", "run", "play")
 _TIMES = re.compile(
-    r"second|time|_per_|date|started|version|duration|^run$", re.IGNORECASE
+    r"second|time|per_second|^date|started|version|duration|^run$", re.IGNORECASE
 )
 
 
@@ -239,7 +240,6 @@ class Freezer:
         )
         player = run / "player"
         weights = [load_file(path) for path in player.glob("*.safetensors")]
-        weights += [dict(np.load(path)) for path in player.glob("*.npz")]
         digests = sorted(digest(leaf) for _, leaf in leaves(weights))
         self.write(f"run_{name}_player", "\n".join(digests))
         tables = [pq.read_table(path) for path in sorted(run.glob("games/*.parquet"))]
@@ -328,11 +328,11 @@ def main() -> None:
     """Reads options and writes the texts."""
     parser = argparse.ArgumentParser(description="Writes texts of what azjax does.")
     parser.add_argument("out", type=pathlib.Path)
-    parser.add_argument("--only", default="", help="picture, help, run, play")
+    parser.add_argument("--only", nargs="*", default=PARTS, choices=PARTS)
     options = parser.parse_args()
 
     def wants(part: str) -> bool:
-        return not options.only or part in options.only.split(",")
+        return part in options.only
 
     with tempfile.TemporaryDirectory() as folder:
         work = pathlib.Path(folder)

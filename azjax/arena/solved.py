@@ -279,7 +279,8 @@ def read(game: Game, path: str | os.PathLike[str]) -> SolvedPositions:
                 )
             lines.append(reader.line_num)
             sequences.append([known[number] for number in numbers])
-            values.append([float(row[name].strip() or "nan") for name in columns])
+            numbers = [row[name].strip() or "nan" for name in columns]
+            values.append(np.array(numbers, np.float32))
             groups.append(group)
     except (ValueError, csv.Error) as error:
         line = max(reader.line_num, 1)
@@ -290,7 +291,7 @@ def read(game: Game, path: str | os.PathLike[str]) -> SolvedPositions:
     for row, sequence in zip(moves, sequences, strict=True):
         row[: len(sequence)] = sequence
     states, faults, legal = jax.tree.map(np.asarray, _replay(game, moves))
-    action_values = np.array(values, np.float32)
+    action_values = np.stack(values)
     is_wrong = ~np.isnan(action_values) != legal
     wrong = states.terminated | is_wrong.any(axis=1) | faults.any(axis=1)
     if wrong.any():

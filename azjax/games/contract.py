@@ -119,10 +119,8 @@ def check_types(game: Game) -> None:
     """
     _check_attributes(game)
     # An equal game is made of the options.
-    names, found = (
-        sorted(inspect.signature(type(game)).parameters),
-        sorted(game.options),
-    )
+    names = sorted(inspect.signature(type(game)).parameters)
+    found = sorted(game.options)
     require(
         names == found,
         f"options: must have the arguments of the constructor, {names}: {found}",

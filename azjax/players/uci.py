@@ -14,7 +14,7 @@ from azjax.games import Game, State
 from azjax.games.chess import Chess
 from azjax.games.chess.scores import expected_result
 from azjax.games.core import compiled_mask
-from azjax.players.core import MoveDecision
+from azjax.players.core import MoveDecision, PlayerSession
 from azjax.players.engine import (
     MAX_ANSWER,
     MAX_NAME,
@@ -110,6 +110,11 @@ class UciPlayer(EnginePlayer[UciProcess]):
         if re.fullmatch("[1-9][0-9]{0,3}", threads.get("threads", "")):
             self.num_threads = int(threads["threads"])
 
+    def start_session(self, game: Game, seed: int) -> PlayerSession:
+        """Starts a session for a new game, which must be chess."""
+        check_is_chess(game)  # before the program starts
+        return super().start_session(game, seed)
+
     def _start(self) -> UciProcess:
         engine, seconds = UciProcess(self.arguments), self.start_seconds
         declared: dict[str, UciOption] = {}  # by the name in lower case
@@ -147,7 +152,6 @@ class UciPlayer(EnginePlayer[UciProcess]):
 
     def _begin(self, engine: UciProcess, game: Game, seed: int) -> "_UciSession":
         del seed
-        check_is_chess(game)
         engine.send("ucinewgame", self.start_seconds)
         for _ in engine.answer("isready", "readyok", self.start_seconds):
             pass

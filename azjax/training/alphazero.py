@@ -97,9 +97,9 @@ class Algorithm(NamedTuple):
         sampler_state)`; samples a batch; `gradients` is a `Gradient` for each device,
         or for each lane with exact lanes, along the leading axis. Pass the same keys
         for all updates of an iteration: the update count is folded in.
-    update: `(learner, share, gradients) -> (learner, metrics)`; averages the gradients
-        and applies them. It is a separate program, because XLA takes four times as
-        long to compile the gradient and a reduction over TPUs in one.
+    update: `(learner, progress, gradients) -> (learner, metrics)`; averages the
+        gradients and applies them. It is a separate program, because XLA takes four
+        times as long to compile the gradient and a reduction over TPUs in one.
     """
 
     lanes: Lanes
@@ -131,7 +131,7 @@ def train_iteration(
     algorithm: Algorithm,
     config: TrainConfig,
     state: TrainState,
-    share: float,
+    progress: float,
     enter: Callable[[str], None] = lambda phase: None,
     *,
     kept: KeptGames | None = None,
@@ -148,7 +148,7 @@ def train_iteration(
         algorithm: the jitted functions.
         config: the settings that it was made with.
         state: donated.
-        share: fraction of the run that is done, in [0, 1].
+        progress: fraction of the run that is done, in [0, 1].
         enter: called with the name of each phase when it begins.
         kept: writes the games; None: they are not kept.
         stored: gives the next moves of the slots with stored games.
@@ -167,7 +167,7 @@ def train_iteration(
     # Play: T moves in every slot.
     games, parts = state.games, []
     played: SelfPlayMetrics | None = None
-    num_simulations = config.self_play.simulations_at(share)
+    num_simulations = config.self_play.simulations_at(progress)
     if config.played_slots:
         enter("self-play")
         # A copy of the moves, because self-play is given the games.
@@ -221,7 +221,9 @@ def train_iteration(
                     learner, sampler, (replay, index), update_keys
                 )
                 learner, update = lanes.wait(
-                    algorithm.update(learner, np.float32(share), lanes.wait(gradients))
+                    algorithm.update(
+                        learner, np.float32(progress), lanes.wait(gradients)
+                    )
                 )
                 updates.append(update)
     state = TrainState(
@@ -388,15 +390,15 @@ def make_algorithm(
         # Two programs, so that the second is the same on any number of devices.
         mean_gradient, jitted_apply = lanes.mean(), jax.jit(apply, donate_argnums=0)
 
-        def update_exactly(learner, share, gradients):
-            return jitted_apply(learner, share, lanes.wait(mean_gradient(gradients)))
+        def update_exactly(learner, progress, gradients):
+            return jitted_apply(learner, progress, lanes.wait(mean_gradient(gradients)))
 
         jitted_update = update_exactly
     else:
 
-        def update(learner, share, gradients):
+        def update(learner, progress, gradients):
             gradient = jax.tree.map(lambda leaf: leaf[0], gradients)
-            return apply(learner, share, lanes.mean_of_devices(gradient))
+            return apply(learner, progress, lanes.mean_of_devices(gradient))
 
         jitted_update = lanes.jit(
             update, num_replicated=2, out_specs=REPLICATED, donate_argnums=(0,)

@@ -183,10 +183,10 @@ class SelfPlayConfig(Settings):
         """Returns how many of `num_games` games get a full search at a move."""
         return max(1, round(self.full_search_fraction * num_games))
 
-    def simulations_at(self, share: float) -> int:
+    def simulations_at(self, progress: float) -> int:
         """Returns the simulations of a full search at a fraction of the run in [0,
         1]."""
-        stage = int(share * len(self.num_simulations))
+        stage = int(progress * len(self.num_simulations))
         return self.num_simulations[min(stage, len(self.num_simulations) - 1)]
 
     @property
@@ -611,9 +611,9 @@ class QConfig(Settings):
         """Moves of all games per iteration."""
         return self.games * self.moves
 
-    def epsilon(self, share: float) -> float:
+    def epsilon(self, progress: float) -> float:
         """Returns the fraction of random moves at a fraction of the run."""
-        fallen = min(1.0, share / self.epsilon_fall) if self.epsilon_fall else 1.0
+        fallen = min(1.0, progress / self.epsilon_fall) if self.epsilon_fall else 1.0
         return self.first_epsilon + fallen * (self.final_epsilon - self.first_epsilon)
 
     def to_json(self) -> dict[str, Any]:

@@ -112,7 +112,7 @@ def phases(
         return jax.tree.map(lambda leaf: abstract_array(leaf, lanes.by_lane), tree)
 
     number = abstract_array(jnp.int32(0), lanes.replicated)
-    share = abstract_array(jnp.float32(0), lanes.replicated)
+    progress = abstract_array(jnp.float32(0), lanes.replicated)
     keys, _ = laned(jax.eval_shape(algorithm.make_keys, state.rng_key, number))
     played = (averaged, number, state.games, keys)
     simulations = config.self_play.longest_search
@@ -144,7 +144,7 @@ def phases(
     yield Phase("gradient", algorithm.gradient, drawn, of_state, updates)
     gradients = laned(jax.eval_shape(algorithm.gradient, *drawn)[0])
     yield Phase(
-        "update", algorithm.update, (learner, share, gradients), learner, updates
+        "update", algorithm.update, (learner, progress, gradients), learner, updates
     )
     size = Division(lanes.number).padded(GRADED_AT_ONCE)
     positions = laned(jax.eval_shape(lambda: initial_states(game, size)))

@@ -64,12 +64,12 @@ class HeadLoss(NamedTuple):
 Loss = Callable[[Prediction, Batch], Mapping[str, HeadLoss]]
 
 
-def learning_rate(config: LearnerConfig, share: jax.Array | float) -> jax.Array:
+def learning_rate(config: LearnerConfig, progress: jax.Array | float) -> jax.Array:
     """Returns the learning rate at a fraction of the run: linear warmup, then a cosine.
 
     Args:
         config: peak rate, warmup fraction and final fraction.
-        share: fraction of the run that is done, in [0, 1].
+        progress: fraction of the run that is done, in [0, 1].
     """
     highest = config.learning_rate
     first = _FIRST_RATE * highest
@@ -83,7 +83,7 @@ def learning_rate(config: LearnerConfig, share: jax.Array | float) -> jax.Array:
             decay_steps=_STEPS,
             end_value=config.final_lr_fraction * highest,
         )
-    return jnp.asarray(schedule(jnp.clip(share, 0.0, 1.0) * _STEPS))
+    return jnp.asarray(schedule(jnp.clip(progress, 0.0, 1.0) * _STEPS))
 
 
 def make_optimizer(config: LearnerConfig) -> optax.GradientTransformationExtraArgs:
@@ -222,21 +222,21 @@ def apply_gradient(
     optimizer: optax.GradientTransformation,
     ema_decay: float,
     learner: LearnerState,
-    share: jax.Array,
+    progress: jax.Array,
     gradient: Gradient,
 ) -> tuple[LearnerState, dict[str, jax.Array]]:
     """Updates the learner; returns it with its metrics.
 
     Args:
-        optimizer: receives `share` as `progress` if it takes extra arguments.
+        optimizer: receives `progress` if it takes extra arguments.
         ema_decay: final decay of the average; smaller in the first updates.
         learner: before the update.
-        share: `[]` float32, fraction of the run that is done, in [0, 1].
+        progress: `[]` float32, fraction of the run that is done, in [0, 1].
         gradient: of its variables.
     """
     variables = learner.variables
     updates, opt_state = optax.with_extra_args_support(optimizer).update(
-        gradient.params, learner.opt_state, variables.params, progress=share
+        gradient.params, learner.opt_state, variables.params, progress=progress
     )
     params = optax.apply_updates(variables.params, updates)
     variables = variables._replace(params=params, batch_stats=gradient.batch_stats)
@@ -260,21 +260,21 @@ def make_update(
     *,
     ema_decay: float,
 ):
-    """Returns a jitted `(learner, batch, share) -> (learner, metrics, sample_loss)`.
+    """Returns a jitted `(learner, batch, progress) -> (learner, metrics, sample_loss)`.
 
-    `share` is the fraction of the run that is done, `[]` float32 in [0, 1], passed to
-    the optimizer as `progress`; `metrics` are scalars by name; `sample_loss`, `[N]`, is
+    `progress` is the fraction of the run that is done, `[]` float32 in [0, 1], passed
+    to the optimizer; `metrics` are scalars by name; `sample_loss`, `[N]`, is
     the weighted sum of each position's losses, before the sample weight. The learner is
     donated. Call it from a Python loop: XLA's CPU backend computes gradients of
     convolutions far slower inside `lax.scan`.
     """
 
-    def update(learner: LearnerState, batch: Batch, share: jax.Array):
+    def update(learner: LearnerState, batch: Batch, progress: jax.Array):
         gradient, sample_loss = compute_gradient(
             network, loss, learner.variables, batch
         )
         learner, metrics = apply_gradient(
-            optimizer, ema_decay, learner, share, gradient
+            optimizer, ema_decay, learner, progress, gradient
         )
         return learner, metrics, sample_loss
 

@@ -109,6 +109,12 @@ class Settings:
             raise ValueError(f"kills must be >= 1: {self.kills}")
         if not self.patience > 0:
             raise ValueError(f"patience must be > 0: {self.patience}")
+        _ = self.layouts
+
+    @property
+    def layouts(self) -> list[Layout]:
+        """Returns the parsed `devices`."""
+        return [Layout.read(text) for text in self.devices]
 
 
 class LossError(Exception):
@@ -307,7 +313,7 @@ def main(settings: Settings) -> None:
         if root is None:
             root = Path(stack.enter_context(tempfile.TemporaryDirectory()))
         root.mkdir(parents=True, exist_ok=True)
-        layouts = [Layout.read(text) for text in settings.devices]
+        layouts = settings.layouts
         options = [*RUN_OPTIONS, *(["--exact-lanes"] if layouts else [])]
         most = max((layout.devices for layout in layouts), default=1)
         undisturbed, killed = (

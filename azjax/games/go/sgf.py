@@ -87,9 +87,7 @@ def _tree(game: Game, record: GameRecord) -> str:
     root = "".join(f"{name}[{escaped(text, ']')}]" for name, text in properties.items())
     nodes = []
     for number, action in enumerate(record.moves):
-        row, column = divmod(
-            action, size
-        )  # a pass, an empty text, comes after the rows
+        row, column = divmod(action, size)  # a pass comes after the rows: no text
         point = _LETTERS[column] + _LETTERS[row] if row < size else ""
         nodes.append(f";{'BW'[number % 2]}[{point}]")
     if record.opening_moves:
