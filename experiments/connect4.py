@@ -27,8 +27,8 @@ from azjax.training import (
     TrainConfig,
     fitted_to_length,
 )
-from azjax.training.distributed import exit_if_process_lost
-from azjax.training.signals import exit_on_second_signal
+from azjax.training.run.processes import exit_if_process_lost
+from azjax.training.run.signals import exit_on_second_signal
 
 quiet_libraries()  # without a TPU, no messages about it
 

@@ -11,7 +11,7 @@ from azjax import cli
 from azjax.players import load_run, save_player, shipped_players
 from azjax.players.serialization import shipped_name
 from azjax.remote import as_directory
-from azjax.training.model_card import CARD_FILE, model_card
+from azjax.training.analysis.model_card import CARD_FILE, model_card
 
 
 def main(run: tyro.conf.Positional[str], /, hardware: str = "") -> None:
@@ -24,7 +24,7 @@ def main(run: tyro.conf.Positional[str], /, hardware: str = "") -> None:
         hardware: on which the run was made, for the card.
     """
     player = load_run(run)
-    if player.has_own_parts:
+    if player.has_custom_modules:
         raise ValueError(
             f"the player in {run} has custom modules and cannot be loaded without them"
         )

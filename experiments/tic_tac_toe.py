@@ -22,7 +22,7 @@ from azjax.training import (
     SelfPlayConfig,
     TrainConfig,
 )
-from azjax.training.signals import exit_on_second_signal
+from azjax.training.run.signals import exit_on_second_signal
 
 CONFIG = TrainConfig(
     game="tic_tac_toe",

@@ -20,7 +20,7 @@ from azjax import cli, games, networks, train, training
 from azjax.commands.train import parse_train_config, show_run
 from azjax.devices import use_all_cores
 from azjax.training.learner import learning_rate
-from azjax.training.signals import exit_on_second_signal
+from azjax.training.run.signals import exit_on_second_signal
 
 NUM_EARLY = 12  # stones
 
@@ -110,7 +110,7 @@ def occupied(game: games.Game) -> dict:
         return symmetry.observation(targets[..., None])[..., 0]
 
     head = networks.AuxiliaryHead("occupied", make, target, loss, transform)
-    return {"parts": networks.Parts(auxiliary=(head,))}
+    return {"modules": networks.CustomModules(auxiliary=(head,))}
 
 
 def early(game: games.Game) -> dict:

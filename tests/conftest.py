@@ -30,10 +30,10 @@ MANY_MAPPINGS = 4_000
 # one of the runs.
 SMALL_RUNS = (
     "tests/test_cli.py",
-    *("tests/training/test_iteration.py", "tests/training/test_kept_games.py"),
+    *("tests/training/test_iteration.py", "tests/training/run/test_game_writer.py"),
     *("tests/training/test_lanes.py", "tests/training/test_loop.py"),
-    *("tests/training/test_reanalysis.py", "tests/training/test_remote_runs.py"),
-    *("tests/training/test_stored_fraction.py", "tests/training/test_stored_games.py"),
+    *("tests/training/test_reanalysis.py", "tests/training/run/test_remote_runs.py"),
+    *("tests/training/test_stored_fraction.py", "tests/training/test_game_reader.py"),
 )
 
 # The tests of each of these folders have the same games and players.

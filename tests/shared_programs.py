@@ -13,8 +13,8 @@ from azjax.training import (
     EvaluationConfig,
     ReportConfig,
     alphazero,
+    game_reader,
     loop,
-    stored_games,
     territory,
 )
 
@@ -43,7 +43,7 @@ def _functions():
         (loop, "first_network", first_network),
         (territory, "first_network", first_network),
         (alphazero, "make_self_play", functools.cache(alphazero.make_self_play)),
-        (stored_games, "make_check", functools.cache(stored_games.make_check)),
+        (game_reader, "make_check", functools.cache(game_reader.make_check)),
         *(
             (loop, name, _once_for_settings(getattr(loop, name)))
             for name in ("training_network", "required_memory")
@@ -54,7 +54,7 @@ def _functions():
 
 def _once_for_settings(function):
     """Caches a function `(config, game, ...)`, of which only what runs differ in is
-    compared: the settings, the user's parts, and the other functions of the user."""
+    compared: the settings, the user's modules, and the other functions of the user."""
     results = {}
 
     def cached(config, *rest, **settings):

@@ -17,12 +17,13 @@ from azjax import cli, games
 from azjax import program as azjax_program
 from azjax.commands import train as train_module
 from azjax.settings import FORMAT
-from azjax.training import TrainConfig, plots
+from azjax.training import TrainConfig
+from azjax.training.analysis import plots
 from azjax.training.config import QConfig
 from azjax.training.loop import AlphaZero
-from azjax.training.optimizer_identity import DEFAULT
-from azjax.training.reporting import Reporter
-from azjax.training.run_directory import open_run_directory
+from azjax.training.run.directory import open_run_directory
+from azjax.training.run.display import Reporter
+from azjax.training.run.optimizer_identity import DEFAULT
 
 # The settings of `training.tiny_runs.config`, whose programs these runs share.
 TINY_TEXT = """

@@ -44,7 +44,7 @@ def load(monkeypatch):
 def test_modules_can_be_executed_with_the_modules_of_windows(load):
     uses_them = re.compile(rf"^\s*(import|from) ({HIDDEN})\b", re.MULTILINE)
     paths = [p for p in ROOT.rglob("*.py") if uses_them.search(p.read_text())]
-    assert ROOT / "training/run_directory.py" in paths
+    assert ROOT / "training/run/directory.py" in paths
     for path in paths:
         load(path)
 
@@ -54,7 +54,7 @@ def test_modules_do_without_what_windows_lacks(load, tmp_path, capsys):
     assert cli.ending_signals() == (signal.SIGTERM,)
     cli.main(["games"])
     assert "tic_tac_toe" in capsys.readouterr().out
-    module = load(ROOT / "training/run_directory.py")
+    module = load(ROOT / "training/run/directory.py")
     assert module.fcntl is None
     with module.locked(tmp_path), module.locked(tmp_path):  # without a lock
         pass

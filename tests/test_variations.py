@@ -26,10 +26,10 @@ from azjax.training import (
     Trajectory,
     evaluation,
     head_losses,
-    plots,
     soft_result,
     train,
 )
+from azjax.training.analysis import plots
 
 SCRIPT = pathlib.Path(__file__).parents[1] / "experiments" / "variations.py"
 NAMES = runpy.run_path(str(SCRIPT))
@@ -187,7 +187,7 @@ def test_early_positions_weigh_twice_as_much():
 
 def test_occupied_cells_of_the_final_board_are_predicted():
     game = games.make("connect_four")
-    (head,) = VARIATIONS["occupied"](game)["parts"].auxiliary
+    (head,) = VARIATIONS["occupied"](game)["modules"].auxiliary
     final = play(game, "1 1 2 7")
 
     @jax.jit

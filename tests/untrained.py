@@ -11,15 +11,15 @@ from azjax.players import first_network
 
 
 @functools.cache
-def untrained(game, config, parts=None, seed=0):
+def untrained(game, config, modules=None, seed=0):
     """Returns the network of a game and its variables."""
-    return in_one_program(first_network, seed, game, config, parts)
+    return in_one_program(first_network, seed, game, config, modules)
 
 
 @functools.cache
-def untrained_shapes(game, config, parts=None):
+def untrained_shapes(game, config, modules=None):
     """Returns the network of a game and the shapes of its variables."""
-    return without_arrays(first_network, 0, game, config, parts)
+    return without_arrays(first_network, 0, game, config, modules)
 
 
 def in_one_program(init, *args, **settings):

@@ -11,7 +11,12 @@ from azjax.arena.matches import (
     play_openings,
 )
 from azjax.arena.openings import Openings, suite
-from azjax.arena.report import PerfectMatch, Report, evaluate, play_perfect_match
+from azjax.arena.report import (
+    EvaluationReport,
+    PerfectMatch,
+    evaluate,
+    play_perfect_match,
+)
 from azjax.arena.solved import (
     GRADED_AT_ONCE,
     Grade,
@@ -34,6 +39,7 @@ from azjax.arena.tournament import (
 
 __all__ = [
     "GRADED_AT_ONCE",
+    "EvaluationReport",
     "Grade",
     "MatchInterrupted",
     "MatchResult",
@@ -42,7 +48,6 @@ __all__ = [
     "PerfectMatch",
     "Poll",
     "Ratings",
-    "Report",
     "Solution",
     "SolvedPositions",
     "Sprt",

@@ -21,7 +21,7 @@ from azjax.arena.openings import suite
 from azjax.arena.solved import GRADED_AT_ONCE, Grade, SolvedPositions, grade
 from azjax.arena.statistics import wilson_interval
 from azjax.games import Game, State, host
-from azjax.networks import Parts
+from azjax.networks import CustomModules
 from azjax.players import (
     NetworkPlayer,
     Player,
@@ -146,7 +146,7 @@ def _exact_value(solver: PlayerSession, state: State, moves: Sequence[int]) -> i
     return round(value)
 
 
-class Report(NamedTuple):
+class EvaluationReport(NamedTuple):
     """The result of `evaluate`.
 
     simulations: of the search.
@@ -207,9 +207,9 @@ def evaluate(
     *,
     simulations: int,
     num_games: int,
-    parts: Parts | None = None,
+    modules: CustomModules | None = None,
     on_progress: Callable[[str, int, int], object] = lambda part, done, total: None,
-) -> Report:
+) -> EvaluationReport:
     """Grades a trained player and plays matches; the key is consumed.
 
     Args:
@@ -219,7 +219,7 @@ def evaluate(
         simulations: network evaluations per move of the search.
         num_games: games per match, from openings of two random moves; an even number,
             or 0 for no matches; half as many against the perfect player.
-        parts: the user's own modules, if the network has any.
+        modules: the user's own modules, if the network has any.
         on_progress: called with a description of the current part of the work, and how
             many of its games or positions are done.
     """
@@ -259,9 +259,9 @@ def evaluate(
             )
     opponents: dict[str, Player] = {"random": RandomPlayer(game)}
     # Building the untrained network needs the user's own modules.
-    if parts is not None or not trained.has_own_parts:
-        own_parts = parts if trained.has_own_parts else None
-        _, first = first_network(trained.seed, game, trained.config, own_parts)
+    if modules is not None or not trained.has_custom_modules:
+        own_modules = modules if trained.has_custom_modules else None
+        _, first = first_network(trained.seed, game, trained.config, own_modules)
         opponents["first"] = NetworkPlayer(game, network, first)
     matches = {}
     if openings is not None:
@@ -282,6 +282,6 @@ def evaluate(
             perfect[name] = play_perfect_match(
                 game, player, opponent, num_games // 2, key, on_games=add
             )
-    return Report(
+    return EvaluationReport(
         simulations, grades.get("network"), grades.get("search"), matches, perfect
     )

@@ -26,7 +26,7 @@ from azjax.arena.tournament import (
     to_json,
 )
 from azjax.commands.common import INTERRUPTED, interrupted_by_sigterm
-from azjax.commands.parts import read_parts
+from azjax.commands.custom_modules import read_custom_modules
 from azjax.commands.tables import WorkProgress, print_line, tables_console
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.games import Game
@@ -55,7 +55,7 @@ def arena_command(
     at_once: int = GAMES_AT_ONCE,
     move_seconds: float = MOVE_SECONDS,
     seed: int = 0,
-    parts: str | None = None,
+    modules: str | None = None,
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
 ) -> None:
     """Play a tournament or a match between players, and rate them.
@@ -82,7 +82,8 @@ def arena_command(
         move_seconds: time limit for a move of an external program (`gtp:COMMAND`,
             `uci:COMMAND`), which otherwise forfeits the game.
         seed: seed of openings and players.
-        parts: MODULE:NAME, an azjax.networks.Parts, for networks with custom modules.
+        modules: MODULE:NAME, the azjax.networks.CustomModules of a network that has
+            modules of your own.
         as_json: print one JSON object.
     """
     num_games = games_per_match
@@ -103,9 +104,9 @@ def arena_command(
         is_empty = directory.is_dir() and not any(directory.iterdir())
         if not is_empty:
             raise ValueError(f"--save {save}: not a new or empty directory")
-    board_game, own_parts = games.make(game), read_parts(parts)
+    board_game, own_modules = games.make(game), read_custom_modules(modules)
     enable_compilation_cache()
-    loaded = {name: load(text, board_game, own_parts) for name, text in texts.items()}
+    loaded = {name: load(text, board_game, own_modules) for name, text in texts.items()}
     for name, player in loaded.items():
         if isinstance(player, EnginePlayer):
             player.move_seconds = move_seconds

@@ -20,7 +20,7 @@ from azjax.commands.arena import (
     run_tournament,
 )
 from azjax.commands.common import INTERRUPTED
-from azjax.commands.parts import read_parts
+from azjax.commands.custom_modules import read_custom_modules
 from azjax.commands.tables import print_line, tables_console
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.games import game_title
@@ -31,7 +31,7 @@ from azjax.players import (
 from azjax.remote import replace_file
 from azjax.settings import check_int
 from azjax.text import printable
-from azjax.training.comparison import (
+from azjax.training.analysis.comparison import (
     SavedRun,
     draw_comparison,
     read_runs,
@@ -51,7 +51,7 @@ def compare_command(
     plot: Annotated[str | None, tyro.conf.arg(metavar="FILE.png")] = None,
     games: int = 0,
     simulations: int = DEFAULT_SIMULATIONS,
-    parts: str | None = None,
+    modules: str | None = None,
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
 ) -> None:
     """Compare runs of one game: the settings that differ, progress, and the strength
@@ -65,7 +65,8 @@ def compare_command(
         plot: a picture to write: strength over time and over positions.
         games: play so many games between the players of every two runs; 0 for none.
         simulations: network evaluations per move of the searches in these games.
-        parts: MODULE:NAME, an azjax.networks.Parts, for networks with custom modules.
+        modules: MODULE:NAME, the azjax.networks.CustomModules of a network that has
+            modules of your own.
         as_json: print one JSON object.
     """
     if not 0 <= games <= MAX_GAMES or games % 2:
@@ -75,9 +76,9 @@ def compare_command(
         path = Path(plot)
         if path.suffix.lower() != ".png" or path.is_dir():
             raise ValueError(f"--plot must name a file that ends with .png: {plot}")
-    own_parts = read_parts(parts)  # first, as it may register a trunk
+    own_modules = read_custom_modules(modules)  # first, as it may register a trunk
     found = read_runs(runs)
-    players = {run.name: run.player(simulations, own_parts) for run in found if games}
+    players = {run.name: run.player(simulations, own_modules) for run in found if games}
     console = tables_console(as_json)
     if plot is not None:
         buffer = io.BytesIO()

@@ -20,8 +20,8 @@ from azjax.data.database import QUERIES, VIEWS, Result, opened
 from azjax.data.rows import stated_game
 from azjax.remote import as_directory
 from azjax.text import did_you_mean, printable
-from azjax.training.run_directory import CONFIG_FILE
-from azjax.training.saved_config import load_any_config
+from azjax.training.run.directory import CONFIG_FILE
+from azjax.training.run.saved_config import load_any_config
 
 MAX_ROWS = 200  # of a printed table
 

@@ -10,9 +10,9 @@ from rich.table import Table
 from rich.text import Text
 
 from azjax import games as all_games
-from azjax.arena import Report, evaluate, read, shipped
+from azjax.arena import EvaluationReport, evaluate, read, shipped
 from azjax.arena.report import OPPONENTS
-from azjax.commands.parts import read_parts
+from azjax.commands.custom_modules import read_custom_modules
 from azjax.commands.tables import WorkProgress, tables_console
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.players import (
@@ -35,7 +35,7 @@ def evaluate_command(
     simulations: int = DEFAULT_SIMULATIONS,
     games: int = 200,
     seed: int = 0,
-    parts: str | None = None,
+    modules: str | None = None,
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
 ) -> None:
     """Count a player's mistakes in solved positions, and play matches.
@@ -49,8 +49,8 @@ def evaluate_command(
             Half as many are played from the initial position against the perfect
             player, if there is one for the game and its solver is installed.
         seed: seed of openings and players.
-        parts: MODULE:NAME, the azjax.networks.Parts of the network, if it has modules
-            of your own.
+        modules: MODULE:NAME, the azjax.networks.CustomModules of a network that has
+            modules of your own.
         as_json: print one JSON object.
     """
     check_int("--simulations", simulations, 1, MAX_SIMULATIONS)
@@ -58,8 +58,8 @@ def evaluate_command(
         raise ValueError(f"--games must be even, from 0 to {MAX_GAMES}: {games}")
     check("--seed", seed, Seed)
     enable_compilation_cache()
-    own_parts = read_parts(parts)
-    trained = load_run(run, None if game is None else all_games.make(game), own_parts)
+    own_modules = read_custom_modules(modules)
+    trained = load_run(run, None if game is None else all_games.make(game), own_modules)
     solved = read(trained.game, positions) if positions else shipped(trained.game)
     console = tables_console(as_json)
     with WorkProgress(console) as progress:
@@ -69,7 +69,7 @@ def evaluate_command(
             jax.random.key(seed),
             simulations=simulations,
             num_games=games,
-            parts=own_parts,
+            modules=own_modules,
             on_progress=progress.show,
         )
     if as_json:
@@ -78,7 +78,7 @@ def evaluate_command(
         print_report(console, report)
 
 
-def print_report(console: Console, report: Report) -> None:
+def print_report(console: Console, report: EvaluationReport) -> None:
     """Prints the report as tables."""
     search_name = f"search, {report.simulations} simulations"
     if report.network is not None and report.search is not None:

@@ -6,7 +6,7 @@ from typing import Annotated
 import tyro
 
 from azjax import games
-from azjax.commands.parts import read_parts
+from azjax.commands.custom_modules import read_custom_modules
 from azjax.play.page_files import check_browser_rules
 from azjax.players import load_run
 from azjax.players.serialization import player_directory, read_settings
@@ -20,7 +20,7 @@ def export_command(
     onnx: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None,
     web: Annotated[str | None, tyro.conf.arg(metavar="DIR")] = None,
     game: str | None = None,
-    parts: str | None = None,
+    modules: str | None = None,
 ) -> None:
     """Write a trained player's network as an ONNX file, or the player as a web page.
 
@@ -32,7 +32,8 @@ def export_command(
         web: the directory to write: a static site with the player, which computes in
             the visitor's browser.
         game: the game, for `pretrained`.
-        parts: MODULE:NAME, the azjax.networks.Parts of a network with custom modules.
+        modules: MODULE:NAME, the azjax.networks.CustomModules of a network that has
+            modules of your own.
     """
     if onnx is None and web is None:
         raise ValueError("give --onnx FILE or --web DIR: azjax export RUN --web DIR")
@@ -55,7 +56,7 @@ def export_command(
         raise ValueError(f"--onnx must name a file that ends with .onnx: {onnx}")
     if onnx is not None and Path(onnx).is_dir():
         raise ValueError(f"--onnx must name a file, not a directory: {onnx}")
-    trained = load_run(run, board_game, read_parts(parts))
+    trained = load_run(run, board_game, read_custom_modules(modules))
     if onnx is not None:
         path = Path(onnx)
         export_onnx(trained, path)

@@ -8,9 +8,9 @@ import tyro
 
 from azjax import games, players
 from azjax.commands.common import note
-from azjax.commands.parts import read_parts
+from azjax.commands.custom_modules import read_custom_modules
 from azjax.compilation_cache import enable_compilation_cache
-from azjax.play.gtp import Engine, Inbox, serve
+from azjax.play.gtp import GtpEngine, Inbox, serve
 from azjax.play.input_lines import read_lines
 from azjax.play.opponents import default_opponent
 from azjax.settings import Seed, check
@@ -22,7 +22,7 @@ def gtp_command(
     *,
     player: str | None = None,
     seed: int = 0,
-    parts: str | None = None,
+    modules: str | None = None,
 ) -> None:
     """Speak GTP 2, the Go Text Protocol, on the standard input and output.
 
@@ -37,8 +37,8 @@ def gtp_command(
             directory or `pretrained`. Default: the pretrained player of the game, else
             a search.
         seed: seed of the player.
-        parts: MODULE:NAME, the azjax.networks.Parts of the network, if it has modules
-            of your own.
+        modules: MODULE:NAME, the azjax.networks.CustomModules of a network that has
+            modules of your own.
     """
     check("--seed", seed, Seed)
     if player == "human":
@@ -53,11 +53,11 @@ def gtp_command(
     # Standard output is for the protocol only.
     with contextlib.redirect_stdout(sys.stderr):
         first_game = games.make(game)
-        own_parts = read_parts(parts)
+        own_modules = read_custom_modules(modules)
         note(f"loading {first_game} ...")
         name = player or default_opponent(first_game)
-        engine = Engine(
-            first_game, lambda game: players.load(name, game, own_parts), seed
+        engine = GtpEngine(
+            first_game, lambda game: players.load(name, game, own_modules), seed
         )
         note(f"{name} plays")
         with contextlib.closing(engine):

@@ -12,13 +12,13 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from azjax.commands.common import note
+from azjax.commands.custom_modules import read_custom_modules
 from azjax.commands.parsing import parse, split_game
-from azjax.commands.parts import read_parts
 from azjax.commands.train import parse_train_config
 from azjax.devices import estimates, parse_device, use_all_cores
-from azjax.networks import Parts
+from azjax.networks import CustomModules
 from azjax.training import TrainConfig, preset
-from azjax.training.forecast import Forecast, forecast
+from azjax.training.analysis.forecast import Forecast, forecast
 
 
 def plan_command(
@@ -26,7 +26,7 @@ def plan_command(
     /,
     *,
     device: str | None = None,
-    parts: str | None = None,
+    modules: str | None = None,
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
 ) -> None:
     """Forecast memory and speed of a run on a device, which may be absent; `azjax plan
@@ -36,12 +36,13 @@ def plan_command(
         game: a game that `azjax games` lists.
         device: a TPU slice, for example v5e:2x4, v4:2x2x2 or v6e:2x4, or NVIDIA GPUs:
             h100, h100:8, h200, a100, l4 or t4; by default the available devices.
-        parts: MODULE:NAME, the azjax.networks.Parts of a network with custom modules.
+        modules: MODULE:NAME, the azjax.networks.CustomModules of a network that has
+            modules of your own.
         as_json: print one JSON object.
     """
-    own = _Own(device, parts, as_json)
+    own = _Own(device, modules, as_json)
     _check_device(own)
-    _plan(_default(game, device), own, read_parts(parts))
+    _plan(_default(game, device), own, read_custom_modules(modules))
 
 
 def plan_with_settings(args: Sequence[str], prog: str) -> None:
@@ -55,7 +56,7 @@ def plan_with_settings(args: Sequence[str], prog: str) -> None:
     )
     _check_device(own)
     use_all_cores()
-    parts = read_parts(own.parts)  # first, as it may register a trunk
+    modules = read_custom_modules(own.modules)  # first, as it may register a trunk
     config = parse_train_config(
         game,
         settings,
@@ -68,7 +69,7 @@ def plan_with_settings(args: Sequence[str], prog: str) -> None:
             "are those of `azjax train`: "
         ),
     )
-    _plan(config, own, parts)
+    _plan(config, own, modules)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,7 +77,7 @@ class _Own:
     """Arguments besides the settings of the run."""
 
     device: str | None = None
-    parts: str | None = None
+    modules: str | None = None
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False
 
 
@@ -94,11 +95,11 @@ def _default(game: str, device: str | None, **changes: object) -> TrainConfig:
     return preset("auto" if device is None else "accelerator", game, **changes)
 
 
-def _plan(config: TrainConfig, own: _Own, parts: Parts | None) -> None:
+def _plan(config: TrainConfig, own: _Own, modules: CustomModules | None) -> None:
     result = forecast(
         config,
         own.device,
-        parts=parts,
+        modules=modules,
         enter=lambda phase: note(f"compiling {phase} ..."),
     )
     if own.as_json:

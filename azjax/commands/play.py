@@ -8,7 +8,7 @@ import tyro
 
 from azjax import games
 from azjax.commands.common import INTERRUPTED, PIPE_CLOSED, note
-from azjax.commands.parts import read_parts
+from azjax.commands.custom_modules import read_custom_modules
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.play.input_lines import drop_typeahead
 from azjax.play.opponents import default_opponent
@@ -30,7 +30,7 @@ def play_command(
     seed: int = 0,
     load: str | None = None,
     plain: bool = False,
-    parts: str | None = None,
+    modules: str | None = None,
 ) -> None:
     """Play a game in the terminal; type `help` for the commands.
 
@@ -46,15 +46,15 @@ def play_command(
         seed: seed of the opponent.
         load: a saved game to continue.
         plain: print lines instead of using the full screen.
-        parts: MODULE:NAME, the azjax.networks.Parts of the opponent's network, if it
-            has modules of your own.
+        modules: MODULE:NAME, the azjax.networks.CustomModules of a network that has
+            modules of your own.
     """
     check("--seed", seed, Seed)
     enable_compilation_cache()
     board_game = games.make(game)
     note(f"loading {game} ...")
     name, text = split_name(opponent or default_opponent(board_game))
-    player = load_player_named(text, board_game, read_parts(parts))
+    player = load_player_named(text, board_game, read_custom_modules(modules))
 
     session = Session(
         board_game,

@@ -8,7 +8,7 @@ from pathlib import Path
 import tyro
 
 from azjax import hub
-from azjax.players import MissingPartsError, save_player
+from azjax.players import MissingModulesError, save_player
 from azjax.players.serialization import (
     MAX_FILE_BYTES,
     MAX_WEIGHT_BYTES,
@@ -17,7 +17,7 @@ from azjax.players.serialization import (
 )
 from azjax.program import program_for
 from azjax.remote import as_directory, open_regular
-from azjax.training.model_card import (
+from azjax.training.analysis.model_card import (
     CARD_FILE,
     MAX_CARD_BYTES,
     PAGE_FILE,
@@ -60,7 +60,7 @@ def pull_command(
             player = load_player_file(
                 paths[PLAYER_FILE], repository, most=MAX_WEIGHT_BYTES
             )
-        except MissingPartsError:
+        except MissingModulesError:
             raise ValueError(
                 f"the network in {repository} has modules of its author's own, which "
                 "the file does not hold"

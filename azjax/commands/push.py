@@ -6,14 +6,14 @@ from azjax import hub
 from azjax.players import load_player
 from azjax.players.serialization import MAX_WEIGHT_BYTES, PLAYER_FILE, player_bytes
 from azjax.remote import as_directory, open_regular
-from azjax.training.metrics import METRICS_FILE
-from azjax.training.model_card import (
+from azjax.training.analysis.model_card import (
     CARD_FILE,
     MAX_CARD_BYTES,
     PAGE_FILE,
     hub_page,
     model_card,
 )
+from azjax.training.run.metrics import METRICS_FILE
 
 
 def push_command(

@@ -5,7 +5,7 @@ from pathlib import Path
 import tyro
 
 from azjax.commands.common import note
-from azjax.commands.parts import read_parts
+from azjax.commands.custom_modules import read_custom_modules
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.data import stored_game
 from azjax.players import AlphaZeroPlayer, load
@@ -21,7 +21,7 @@ def reanalyze_command(
     player: str,
     to: str,
     seed: int = 0,
-    parts: str | None = None,
+    modules: str | None = None,
 ) -> None:
     """Search stored games again with a newer player, to learn from better targets.
 
@@ -34,8 +34,8 @@ def reanalyze_command(
             azjax play; RUN is a run directory, a player directory, or `pretrained`.
         to: the new directory, for `azjax train --learn-from` and `azjax data`.
         seed: seed of the player.
-        parts: MODULE:NAME, the azjax.networks.Parts of the network, if it has modules
-            of your own.
+        modules: MODULE:NAME, the azjax.networks.CustomModules of a network that has
+            modules of your own.
     """
     if not sources:
         raise ValueError("give at least one run with games")
@@ -45,7 +45,7 @@ def reanalyze_command(
         raise ValueError(f"--to must be a directory on this machine: {to}")
     enable_compilation_cache()
     game = stored_game(sources[0])
-    searcher = load(player, game, read_parts(parts))
+    searcher = load(player, game, read_custom_modules(modules))
     if not isinstance(searcher, AlphaZeroPlayer):
         raise ValueError(
             f"--player must be alphazero:RUN, which searches with a network: {player!r}"

@@ -12,7 +12,7 @@ from rich.text import Text
 
 from azjax import games
 from azjax.commands.common import note
-from azjax.commands.parts import read_parts
+from azjax.commands.custom_modules import read_custom_modules
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.games import Game, GameRecord
 from azjax.games.game_record import RESULTS
@@ -41,7 +41,7 @@ def review_command(
     number: int = 1,
     player: str | None = None,
     seed: int = 0,
-    parts: str | None = None,
+    modules: str | None = None,
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
 ) -> None:
     """Review a game: a player's value of every position, and the mistakes.
@@ -59,8 +59,8 @@ def review_command(
             alphazero:RUN?simulations=800. Default: the pretrained player of the game,
             else a search.
         seed: seed of the reviewer.
-        parts: MODULE:NAME, the azjax.networks.Parts of the reviewer's network, if it
-            has modules of your own.
+        modules: MODULE:NAME, the azjax.networks.CustomModules of a network that has
+            modules of your own.
         as_json: print one JSON object.
     """
     check_int("--number", number, 1)
@@ -69,7 +69,7 @@ def review_command(
     made = None if game is None else games.make(game)
     found, record = find_game(Path(file), number, made)
     name, text = split_name(player or default_opponent(found))
-    reviewer = load(text, found, read_parts(parts))
+    reviewer = load(text, found, read_custom_modules(modules))
     if record.note:
         note(f"{file}: game {number}: {record.note}")
     note(f"{name or text} reviews {len(record.moves)} moves ...")

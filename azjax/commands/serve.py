@@ -11,9 +11,9 @@ from urllib.parse import quote
 import tyro
 
 from azjax.commands.common import INTERRUPTED
-from azjax.commands.parts import read_parts
+from azjax.commands.custom_modules import read_custom_modules
 from azjax.compilation_cache import enable_compilation_cache
-from azjax.play.server import Limits, PlayerRegistry, Warmer, make_catalog
+from azjax.play.server import PlayerRegistry, ServerLimits, Warmer, make_catalog
 from azjax.settings import check_int
 
 MAX_MEMORY = 1e6  # GiB
@@ -31,7 +31,7 @@ def serve_command(
         tyro.conf.UseAppendAction,
     ] = (),
     runs: str = "runs",
-    parts: str | None = None,
+    modules: str | None = None,
     host: str = "127.0.0.1",
     port: int = 8000,
     names: tuple[str, ...] = (),
@@ -47,7 +47,8 @@ def serve_command(
         player: a further player of a game, for example chess=mcts:1000 or, with its
             name on the page, go=gnu=gtp:COMMAND or chess=sf=uci:COMMAND; repeatable.
         runs: directory of the runs whose players and progress are shown.
-        parts: MODULE:NAME, the azjax.networks.Parts of custom modules.
+        modules: MODULE:NAME, the azjax.networks.CustomModules of a network that has
+            modules of your own.
         host: address to listen on; 0.0.0.0 accepts other machines.
         port: port to listen on; 0: any free one.
         names: further host names of this server, for example its domain behind a proxy.
@@ -72,8 +73,10 @@ def serve_command(
         raise ValueError(f"--memory must be from 0.1 to {MAX_MEMORY:g} GiB: {memory:g}")
     _tell("Loading the games.")
     enable_compilation_cache()
-    limits = Limits(simulations=simulations_limit, memory_bytes=int(memory * 2**30))
-    catalog = make_catalog(games, player, Path(runs), read_parts(parts))
+    limits = ServerLimits(
+        simulations=simulations_limit, memory_bytes=int(memory * 2**30)
+    )
+    catalog = make_catalog(games, player, Path(runs), read_custom_modules(modules))
     listener = listen(host, port)
     names = (*LOOPBACK, host, socket.gethostname(), *names)
     registry = PlayerRegistry(catalog, limits)

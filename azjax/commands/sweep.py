@@ -9,17 +9,17 @@ import tyro
 
 from azjax.commands.common import STOPPED, note
 from azjax.commands.compare import print_comparison
-from azjax.commands.parts import read_parts
+from azjax.commands.custom_modules import read_custom_modules
 from azjax.commands.tables import print_line, tables_console
 from azjax.commands.train import parse_train_config
 from azjax.program import error_line, is_users_mistake
 from azjax.training import train
-from azjax.training.comparison import read_runs
-from azjax.training.run_directory import CONFIG_FILE, check_run_directory
-from azjax.training.saved_config import outside_settings
-from azjax.training.signals import exit_on_second_signal
-from azjax.training.sinks import check_sinks
-from azjax.training.sweep import is_finished, read_sweep
+from azjax.training.analysis.comparison import read_runs
+from azjax.training.analysis.sweep import is_finished, read_sweep
+from azjax.training.run.directory import CONFIG_FILE, check_run_directory
+from azjax.training.run.saved_config import outside_settings
+from azjax.training.run.signals import exit_on_second_signal
+from azjax.training.run.sinks import check_sinks
 
 FAILED = 1  # exit status: a run failed
 
@@ -31,7 +31,7 @@ def sweep_command(
     *,
     directory: str | None = None,
     allow: tuple[str, ...] = (),
-    parts: str | None = None,
+    modules: str | None = None,
 ) -> None:
     """Train a run for each combination of the settings in a file, one after the other,
     and compare them.
@@ -47,9 +47,10 @@ def sweep_command(
         allow: settings that the file may decide although they start programs, or read
             or send something outside of the runs, such as learn_from and
             evaluation.opponents; only for a file of your own.
-        parts: MODULE:NAME, an azjax.networks.Parts, for networks with custom modules.
+        modules: MODULE:NAME, the azjax.networks.CustomModules of a network that has
+            modules of your own.
     """
-    own_parts = read_parts(parts)  # first, as it may register a trunk
+    own_modules = read_custom_modules(modules)  # first, as it may register a trunk
     path = Path(file)
     name = re.sub("[^a-z0-9]+", "_", f"{game}_{path.stem}".lower())
     configs = []
@@ -76,7 +77,7 @@ def sweep_command(
             if is_finished(config):
                 continue
             try:
-                run = train(config, parts=own_parts)
+                run = train(config, modules=own_modules)
             except (ValueError, OSError) as error:
                 if not is_users_mistake(error):
                     raise

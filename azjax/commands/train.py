@@ -11,10 +11,10 @@ from rich.console import Console
 
 from azjax import games
 from azjax.commands.common import HELP_OPTIONS, STOPPED, note
+from azjax.commands.custom_modules import read_custom_modules
 from azjax.commands.parsing import parse, split_game
-from azjax.commands.parts import read_parts
 from azjax.devices import use_all_cores
-from azjax.networks import Parts
+from azjax.networks import CustomModules
 from azjax.networks.trunks import TRUNKS
 from azjax.players import TrainedPlayer
 from azjax.search import SEARCHES
@@ -26,16 +26,16 @@ from azjax.training import (
     repeated_config,
     train,
 )
-from azjax.training.distributed import (
+from azjax.training.analysis.summary import print_run
+from azjax.training.presets import PresetName
+from azjax.training.run.directory import has_begun
+from azjax.training.run.processes import (
     exit_if_process_lost,
     is_first_process,
     join_processes,
 )
-from azjax.training.presets import PresetName
-from azjax.training.run_directory import has_begun
-from azjax.training.saved_config import OUTSIDE, config_from_file, outside_settings
-from azjax.training.signals import exit_on_second_signal
-from azjax.training.summary import print_run
+from azjax.training.run.saved_config import OUTSIDE, config_from_file, outside_settings
+from azjax.training.run.signals import exit_on_second_signal
 
 
 def train_command(game: tyro.conf.Positional[str]) -> None:
@@ -55,20 +55,24 @@ def train_with_settings(args: Sequence[str], prog: str) -> None:
     settings = join_if_asked(settings, prog=prog)
     with exit_if_process_lost():
         text, settings = parse(
-            _parts_option, settings, prog=prog, return_unknown_args=True, add_help=False
+            _modules_option,
+            settings,
+            prog=prog,
+            return_unknown_args=True,
+            add_help=False,
         )
-        parts = read_parts(text)  # first, as it may register a trunk
-        _train(parse_train_config(game, settings, prog=prog), parts)
+        modules = read_custom_modules(text)  # first, as it may register a trunk
+        _train(parse_train_config(game, settings, prog=prog), modules)
 
 
-def _parts_option(parts: str | None = None) -> str | None:
-    """Returns the value of `--parts`."""
-    return parts
+def _modules_option(modules: str | None = None) -> str | None:
+    """Returns the value of `--modules`."""
+    return modules
 
 
-def _train(config: TrainConfig, parts: Parts | None = None) -> None:
+def _train(config: TrainConfig, modules: CustomModules | None = None) -> None:
     with exit_on_second_signal():
-        run = train(config, parts=parts)
+        run = train(config, modules=modules)
     show_run(run)
 
 
@@ -222,8 +226,8 @@ def _description(game: str, purpose: str) -> str:
         "JAX finds them on a TPU pod, under Slurm and under Open MPI; elsewhere give "
         "--coordinator HOST:PORT (the host of process 0, and a free port), "
         "--num-processes and --process-id (from 0). A run stopped by a signal is saved "
-        f"and exits with status {STOPPED}. `azjax train` takes --parts MODULE:NAME, an "
-        "azjax.networks.Parts with custom modules."
+        f"and exits with status {STOPPED}. `azjax train` takes --modules MODULE:NAME, "
+        "an azjax.networks.CustomModules with custom modules."
     )
 
 

@@ -10,12 +10,12 @@ from rich.console import Console
 from azjax.commands.common import STOPPED, note
 from azjax.commands.parsing import parse, split_game
 from azjax.commands.train import asks_for_help, given_outside
+from azjax.training.analysis.summary import print_q_run
 from azjax.training.config import QConfig
 from azjax.training.q_learning import train_q
-from azjax.training.run_directory import has_begun
-from azjax.training.saved_config import load_q_config
-from azjax.training.signals import exit_on_second_signal
-from azjax.training.summary import print_q_run
+from azjax.training.run.directory import has_begun
+from azjax.training.run.saved_config import load_q_config
+from azjax.training.run.signals import exit_on_second_signal
 
 
 def train_q_command(game: tyro.conf.Positional[str]) -> None:

@@ -8,11 +8,11 @@ import tyro
 
 from azjax import games, players
 from azjax.commands.common import PIPE_CLOSED, note
-from azjax.commands.parts import read_parts
+from azjax.commands.custom_modules import read_custom_modules
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.play.input_lines import read_lines
 from azjax.play.opponents import default_opponent
-from azjax.play.uci import Engine
+from azjax.play.uci import UciEngine
 from azjax.players.uci import check_is_chess
 from azjax.settings import Seed, check
 
@@ -25,7 +25,7 @@ def uci_command(
     *,
     player: str | None = None,
     seed: int = 0,
-    parts: str | None = None,
+    modules: str | None = None,
 ) -> None:
     """Speak UCI, the Universal Chess Interface, on the standard input and output.
 
@@ -40,8 +40,8 @@ def uci_command(
         player: the player, such as alphazero:RUN?simulations=800, where RUN is a run
             directory. Default: a search.
         seed: seed of the player.
-        parts: MODULE:NAME, the azjax.networks.Parts of the network, if it has modules
-            of your own.
+        modules: MODULE:NAME, the azjax.networks.CustomModules of a network that has
+            modules of your own.
     """
     check("--seed", seed, Seed)
     enable_compilation_cache()
@@ -59,8 +59,8 @@ def uci_command(
         chess = check_is_chess(games.make(game))
         name = player or default_opponent(chess)
         note(f"loading {name} ...")
-        loaded = players.load_compiled(name, chess, read_parts(parts))
-        engine = Engine(chess, loaded, write, seed)
+        loaded = players.load_compiled(name, chess, read_custom_modules(modules))
+        engine = UciEngine(chess, loaded, write, seed)
         try:
             for line in read_lines(sys.stdin.fileno()):
                 if not engine.execute(line):

@@ -15,7 +15,7 @@ S = TypeVar("S", bound=State)
 
 @jax.tree_util.register_dataclass
 @dataclasses.dataclass(frozen=True)
-class Openings(Generic[S]):
+class _OpeningMoves(Generic[S]):
     """The openings of the next games, prepared by one move per step.
 
     state: leaves `[B, ...]`; the current position of each opening.
@@ -39,7 +39,7 @@ class EnvState(Generic[S]):
 
     state: S
     num_steps: jax.Array
-    openings: Openings[S] | None
+    openings: _OpeningMoves[S] | None
     rng_key: jax.Array
 
 
@@ -191,8 +191,10 @@ class VectorEnv(Generic[S]):
             next_state=next_state,
         )
 
-    def _new_openings(self, states: S) -> Openings[S]:
-        return Openings(states, jnp.full(self.num_envs, self.random_moves, jnp.int32))
+    def _new_openings(self, states: S) -> _OpeningMoves[S]:
+        return _OpeningMoves(
+            states, jnp.full(self.num_envs, self.random_moves, jnp.int32)
+        )
 
     def _begin(self, ended: jax.Array, env_state: EnvState[S]) -> EnvState[S]:
         """Replaces each game that `ended` (`[B]` bool) by a new one."""
@@ -204,7 +206,7 @@ class VectorEnv(Generic[S]):
             num_left = openings.num_left
             num_moves = jnp.where(ended, num_left, jnp.minimum(num_left, 1))
             begun = play_random_moves(self.game, moves_key, openings.state, num_moves)
-            openings = Openings(begun, num_left - num_moves)
+            openings = _OpeningMoves(begun, num_left - num_moves)
             openings = jax.vmap(select)(ended, self._new_openings(first), openings)
         return EnvState(
             state=jax.vmap(select)(ended, begun, env_state.state),

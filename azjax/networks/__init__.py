@@ -12,9 +12,9 @@ from azjax.networks.heads import (
     value_loss,
 )
 from azjax.networks.network import (
+    CustomModules,
     Network,
     NetworkConfig,
-    Parts,
     Prediction,
     Variables,
     cast_variables,
@@ -45,11 +45,11 @@ __all__ = [
     "BoardValueHead",
     "ConvTrunk",
     "ConvTrunkConfig",
+    "CustomModules",
     "DenseTrunk",
     "DenseTrunkConfig",
     "Network",
     "NetworkConfig",
-    "Parts",
     "PolicyHead",
     "Prediction",
     "QNetwork",

@@ -66,7 +66,7 @@ HeadFactory = Callable[[tuple[int, ...], nnx.Rngs], nnx.Module]
 
 
 @dataclasses.dataclass(frozen=True)
-class Parts:
+class CustomModules:
     """Custom modules, which replace those of a `NetworkConfig`.
 
     trunk: `trunk(observation_shape, rngs)` returns a module that maps `[B, H, W, C]`
@@ -170,7 +170,7 @@ def init_network(
     observation_shape: tuple[int, int, int],
     num_actions: int,
     config: NetworkConfig,
-    parts: Parts | None = None,
+    modules: CustomModules | None = None,
     *,
     actions_per_cell: int = 0,
 ) -> tuple[Network, Variables]:
@@ -181,22 +181,22 @@ def init_network(
         observation_shape: (H, W, C).
         num_actions: A.
         config: network settings.
-        parts: custom modules.
+        modules: custom modules.
         actions_per_cell: that of the game.
 
     Raises:
-        ValueError: a module in `parts` returns the wrong shape, or has variables that
+        ValueError: a module in `modules` returns the wrong shape, or has variables that
             are neither parameters nor batch statistics; or heads for boards or
             `line_length` do not fit the game or the trunk.
     """
-    parts = parts or Parts()
+    modules = modules or CustomModules()
     rngs = nnx.Rngs(rng_key)
     dtype = jnp.dtype(config.dtype)
     observation = jax.ShapeDtypeStruct((CHECKED_BATCH, *observation_shape), jnp.float32)
     trunk_shape = _trunk_shape(observation_shape, config.line_length)
     trunk = (
-        parts.trunk(trunk_shape, rngs)
-        if parts.trunk
+        modules.trunk(trunk_shape, rngs)
+        if modules.trunk
         else config.trunk.make(trunk_shape, dtype=dtype, rngs=rngs)
     )
     trunk_input = jax.ShapeDtypeStruct((CHECKED_BATCH, *trunk_shape), jnp.float32)
@@ -204,14 +204,16 @@ def init_network(
         nnx.eval_shape(lambda module, x: module(x), _inference(trunk), trunk_input)
     )
     height, width, _ = observation_shape
-    on_board = config.heads == "board" and not (parts.policy_head and parts.value_head)
+    on_board = config.heads == "board" and not (
+        modules.policy_head and modules.value_head
+    )
     if on_board and features_shape[:-1] != (height, width):
         raise ValueError(
             "network.heads can be board only with a trunk that returns features of the "
             f"{height}x{width} board, such as conv; this one returns {features_shape}"
         )
-    if parts.policy_head:
-        policy_head = parts.policy_head(features_shape, rngs)
+    if modules.policy_head:
+        policy_head = modules.policy_head(features_shape, rngs)
     elif config.heads == "dense":
         policy_head = PolicyHead(features_shape, num_actions, dtype=dtype, rngs=rngs)
     else:
@@ -219,8 +221,8 @@ def init_network(
         policy_head = BoardPolicyHead(
             features_shape[-1], actions_per_cell, num_others, dtype=dtype, rngs=rngs
         )
-    if parts.value_head:
-        value_head = parts.value_head(features_shape, rngs)
+    if modules.value_head:
+        value_head = modules.value_head(features_shape, rngs)
     elif config.heads == "dense":
         value_head = ValueHead(
             features_shape, config.value_head, dtype=dtype, rngs=rngs
@@ -229,7 +231,9 @@ def init_network(
         value_head = BoardValueHead(
             features_shape[-1], config.value_head, dtype=dtype, rngs=rngs
         )
-    auxiliary = {head.name: head.make(features_shape, rngs) for head in parts.auxiliary}
+    auxiliary = {
+        head.name: head.make(features_shape, rngs) for head in modules.auxiliary
+    }
     model = AlphaZeroNetwork(
         trunk, policy_head, value_head, auxiliary, config.line_length
     )

@@ -445,7 +445,7 @@ def _line(game: Game, state: State, move: AnalyzedMove) -> str:
 Writer = Callable[[Game, State, MoveDecision, int], str]
 
 
-class Report(NamedTuple):
+class AnalysisReport(NamedTuple):
     """A response that continues until the next line of input.
 
     interval: seconds between its lines.
@@ -456,7 +456,7 @@ class Report(NamedTuple):
     lines: Iterator[str]
 
 
-class Engine:
+class GtpEngine:
     """A player and its current game."""
 
     def __init__(self, game: Game, load: Callable[[Game], AnyPlayer], seed: int = 0):
@@ -476,7 +476,9 @@ class Engine:
         self._is_compiled = isinstance(self._player, ExternalPlayer)
         self._session: PlayerSession | None = None
         self._history = History(game)
-        self._commands: dict[str, Callable[[Arguments], str | Report | None]] = {
+        self._commands: dict[
+            str, Callable[[Arguments], str | AnalysisReport | None]
+        ] = {
             "protocol_version": lambda words: "2",
             "name": lambda words: "azjax",
             "version": lambda words: azjax.__version__,
@@ -517,7 +519,7 @@ class Engine:
                 "kgs-genmove_cleanup": self._cleanup_move,
             }
 
-    def execute(self, name: str, words: list[str]) -> str | Report:
+    def execute(self, name: str, words: list[str]) -> str | AnalysisReport:
         """Executes a command and returns the response; ignores excess arguments.
 
         Raises:
@@ -559,7 +561,7 @@ class Engine:
         except ResignError:
             return RESIGN
 
-    def _analyze(self, write: Writer, words: Arguments) -> Report:
+    def _analyze(self, write: Writer, words: Arguments) -> AnalysisReport:
         position, allowed, interval, most = self._analysis_arguments(words)
         decisions = repeated(lambda: self._decide(position, allowed))
         try:
@@ -570,7 +572,7 @@ class Engine:
             write(self._history.game, position.state, decision, most)
             for decision in itertools.chain([first], decisions)
         )
-        return Report(interval / 100, lines)
+        return AnalysisReport(interval / 100, lines)
 
     def _analyzed_move(self, write: Writer, words: Arguments) -> str:
         position, allowed, _, most = self._analysis_arguments(words)
@@ -729,7 +731,7 @@ class Engine:
         return position, allowed, numbers["interval"], numbers["maxmoves"]
 
 
-def serve(engine: Engine, inbox: Inbox, write: Callable[[str], object]) -> None:
+def serve(engine: GtpEngine, inbox: Inbox, write: Callable[[str], object]) -> None:
     """Answers commands until `quit` or the end of the input; `write` sends text
     without buffering."""
     while (line := inbox.get()) is not None:
@@ -741,7 +743,9 @@ def serve(engine: Engine, inbox: Inbox, write: Callable[[str], object]) -> None:
         except CommandError as error:
             write(failure(command.id, str(error)))
             continue
-        if isinstance(answer, Report):  # until the next line, which may be empty
+        if isinstance(
+            answer, AnalysisReport
+        ):  # until the next line, which may be empty
             write(f"={command.id}\n")
             for text in answer.lines:
                 write(f"{text}\n")

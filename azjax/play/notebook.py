@@ -13,7 +13,7 @@ from azjax.games import Game, GameRecord
 from azjax.play.opponents import default_opponent
 from azjax.play.page_files import joined, page_files
 from azjax.play.review import find_game
-from azjax.play.server.limits import Limits
+from azjax.play.server.limits import ServerLimits
 from azjax.play.server.messages import (
     DecisionRequest,
     MessageError,
@@ -155,7 +155,7 @@ class Board(anywidget.AnyWidget):
         begins = ("you", "computer")[user_player]
         reviewed = None if record is None else describe_record(record)
         super().__init__(_page=page, _style=style, _begins=begins, _reviewed=reviewed)
-        limits = Limits()
+        limits = ServerLimits()
         rules = Rules(game, limits.positions)
         resources = SharedResources(limits, seed)
         loaded = LoadedPlayer(rules.game, opponent, resources)
@@ -243,7 +243,7 @@ class Board(anywidget.AnyWidget):
             if job.is_done:
                 self._end(view, job)
 
-        job = Job(state, message.actions, simulations, notify, Limits())
+        job = Job(state, message.actions, simulations, notify, ServerLimits())
         self.pending[view] = job, message.id
         worker.submit(job)
 
@@ -251,7 +251,7 @@ class Board(anywidget.AnyWidget):
         """Reviews a game in another thread."""
         assert self._opponent is not None
         self._cancel(view)
-        reviewer = QueuedPlayer(self._opponent, Limits())
+        reviewer = QueuedPlayer(self._opponent, ServerLimits())
         solver = perfect_player(self._rules.game)
 
         def report(move: dict[str, Any]) -> None:

@@ -130,7 +130,7 @@ def _variation(
     return Line(moves, f"cp {centipawns(value)}")
 
 
-class Limits(NamedTuple):
+class SearchLimits(NamedTuple):
     """When a search ends: at the first of its limits.
 
     nodes: simulations, at least 1; None without a limit.
@@ -147,7 +147,7 @@ class Limits(NamedTuple):
     is_ponder: bool = False
 
 
-def parse_go(words: Sequence[str], player: int) -> Limits:
+def parse_go(words: Sequence[str], player: int) -> SearchLimits:
     """Parses the arguments of `go`.
 
     Unknown words and `mate`, and values that are not numbers are ignored.
@@ -166,7 +166,7 @@ def parse_go(words: Sequence[str], player: int) -> Limits:
         increment = _number(words, f"{color}inc") or 0
         share = clock / moves + INCREMENT_SHARE * increment
         seconds = max(MIN_SECONDS, min(share, MAX_SHARE * clock) / 1000)
-    return Limits(
+    return SearchLimits(
         nodes=None if nodes is None else max(1, nodes),
         depth=None if depth is None else max(1, depth),
         seconds=None if is_infinite else seconds,
@@ -195,7 +195,7 @@ class Clock:
     Thread-safe. The time counts from the construction of this object.
     """
 
-    def __init__(self, limits: Limits):
+    def __init__(self, limits: SearchLimits):
         self.limits, self._begin = limits, time.monotonic()
         self._deadline = None if limits.is_ponder else self._after(limits.seconds)
         self._is_waiting = limits.is_infinite or limits.is_ponder
@@ -287,7 +287,7 @@ class Searcher:
         """Compiles the search, and measures its speed in a short one."""
         self._slices.compile(1)
         for _ in range(2):  # the second one measures the speed
-            self.search(self._first, Clock(Limits()), 2 * self._slices.per_slice)
+            self.search(self._first, Clock(SearchLimits()), 2 * self._slices.per_slice)
 
     def search(
         self,
@@ -421,7 +421,7 @@ def _continued(game: Chess, state: State) -> State:
     )
 
 
-class Engine:
+class UciEngine:
     """A player that a front end controls."""
 
     def __init__(
@@ -466,7 +466,7 @@ class Engine:
             "debug": lambda words: None,
             "register": lambda words: None,
         }
-        self._clock = Clock(Limits())  # of the last search
+        self._clock = Clock(SearchLimits())  # of the last search
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="azjax-search")
         self._is_compiled = self._last = self._submit(self._compile)
 

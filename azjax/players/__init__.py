@@ -28,7 +28,7 @@ from azjax.players.registry import (
 )
 from azjax.players.search_players import AlphaZeroPlayer, MCTSPlayer
 from azjax.players.serialization import (
-    MissingPartsError,
+    MissingModulesError,
     TrainedPlayer,
     TrainedQ,
     first_network,
@@ -62,7 +62,7 @@ __all__ = [
     "HumanPlayer",
     "MCTSPlayer",
     "MinimaxPlayer",
-    "MissingPartsError",
+    "MissingModulesError",
     "MoveDecision",
     "NetworkPlayer",
     "PerfectPlayer",

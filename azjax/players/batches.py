@@ -1,8 +1,8 @@
 """Batches of positions that are divided among devices.
 
-A large batch has equal parts, each with its own random key, as in `azjax.search.keys`.
-A device computes one or several parts: random draws do not depend on the number of
-devices, and choices only through rounding. Several processes each compute some parts
+A large batch has equal lanes, each with its own random key, as in `azjax.search.keys`.
+A device computes one or several lanes: random draws do not depend on the number of
+devices, and choices only through rounding. Several processes each compute some lanes
 and gather the results at the end.
 """
 
@@ -21,26 +21,26 @@ from jax.sharding import (
 
 from azjax.devices import DIVIDED, REPLICATED, mesh_of
 
-NUM_PARTS = 8
-MIN_DIVIDED = 64  # positions; a smaller batch is one part on one device
+NUM_LANES = 8
+MIN_DIVIDED = 64  # positions; a smaller batch is one lane on one device
 
 
 class Division(NamedTuple):
     """How large batches are divided.
 
-    num_parts: P, equal parts of a batch.
-    devices: the devices that compute the parts; None for all of this process. A process
-        uses as many of its devices as divide its parts. Devices of several processes
-        must be those of all processes, whose number must divide P; all processes then
+    num_lanes: L, equal parts of a batch.
+    devices: the devices that compute the lanes; None for all of this process. A process
+        uses as many of its devices as divide its lanes. Devices of several processes
+        must be those of all processes, whose number must divide L; all processes then
         compute the same batches.
     """
 
-    num_parts: int = NUM_PARTS
+    num_lanes: int = NUM_LANES
     devices: Sequence[Any] | None = None
 
     def padded(self, size: int) -> int:
-        """Returns the size of a batch, rounded up to a multiple of P."""
-        return -(-size // self.num_parts) * self.num_parts
+        """Returns the size of a batch, rounded up to a multiple of L."""
+        return -(-size // self.num_lanes) * self.num_lanes
 
 
 LOCAL = Division()
@@ -50,30 +50,30 @@ class BatchLayout(NamedTuple):
     """The layout of a batch of B positions.
 
     size: B.
-    num_parts: P.
+    num_lanes: L.
     mesh: devices of this process along one axis; None for one device.
     num_processes: number of processes that compute the batch; each has
-        P / num_processes parts, in the order of the processes.
+        L / num_processes lanes, in the order of the processes.
     """
 
     size: int
-    num_parts: int = 1
+    num_lanes: int = 1
     mesh: Mesh | None = None
     num_processes: int = 1
 
     def keys(self, rng_key: jax.Array) -> jax.Array:
-        """Returns one key, or for several parts the keys of this process, divided among
+        """Returns one key, or for several lanes the keys of this process, divided among
         its devices; `rng_key` is consumed."""
-        if self.num_parts == 1:
+        if self.num_lanes == 1:
             return rng_key
-        return self.by_position(jax.random.split(rng_key, self.num_parts))
+        return self.by_position(jax.random.split(rng_key, self.num_lanes))
 
     def replicated(self, tree: Any) -> Any:
         """Copies arrays to every device of this process."""
         return jax.device_put(tree, self._sharding(REPLICATED))
 
     def by_position(self, tree: Any) -> Any:
-        """Selects this process's part of arrays `[B, ...]` or `[P, ...]` and divides it
+        """Selects this process's part of arrays `[B, ...]` or `[L, ...]` and divides it
         among its devices."""
         own = tree if self.num_processes == 1 else jax.tree.map(self._own, tree)
         return jax.device_put(own, self._sharding(DIVIDED))
@@ -108,7 +108,7 @@ def batch_layout(
     """Returns the layout of batches for compiled players.
 
     A batch of at least `MIN_DIVIDED` positions is divided if all players have
-    `draws_in_parts`; its size is rounded up to a multiple of the number of parts. Other
+    `draws_in_lanes`; its size is rounded up to a multiple of the number of lanes. Other
     batches are computed on one device, by each process separately.
 
     Args:
@@ -116,24 +116,24 @@ def batch_layout(
         players: the players that choose in it.
         division: how large batches are divided.
     """
-    num_parts = division.num_parts
-    in_parts = all(getattr(player, "draws_in_parts", False) for player in players)
-    if num_parts == 1 or size < MIN_DIVIDED or not in_parts:
+    num_lanes = division.num_lanes
+    in_lanes = all(getattr(player, "draws_in_lanes", False) for player in players)
+    if num_lanes == 1 or size < MIN_DIVIDED or not in_lanes:
         return BatchLayout(size)
     local = jax.local_devices()
     devices = local if division.devices is None else division.devices
     num_processes = len({device.process_index for device in devices})
-    if num_parts % num_processes:
+    if num_lanes % num_processes:
         raise ValueError(
-            f"num_parts must be a multiple of the {num_processes} processes: "
-            f"{num_parts}"
+            f"num_lanes must be a multiple of the {num_processes} processes: "
+            f"{num_lanes}"
         )
     own = [device for device in devices if device in local]
-    parts = num_parts // num_processes
-    number = max(n for n in range(1, len(own) + 1) if parts % n == 0)
+    own_lanes = num_lanes // num_processes
+    number = max(n for n in range(1, len(own) + 1) if own_lanes % n == 0)
     return BatchLayout(
         size=division.padded(size),
-        num_parts=num_parts,
+        num_lanes=num_lanes,
         mesh=None if number == 1 else mesh_of(own[:number]),
         num_processes=num_processes,
     )

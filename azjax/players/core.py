@@ -84,8 +84,8 @@ class Player(Protocol):
     `choose_with_carry(rng_key, states, carry)` returns the choice and the new carry.
     Call them through the functions below, which accept every player.
 
-    A player with `draws_in_parts = True` also accepts `[P]` keys, one for each of P
-    equal parts of the batch (see `azjax.search.keys`). Its large batches are divided
+    A player with `draws_in_lanes = True` also accepts `[L]` keys, one for each of L
+    lanes of the batch (see `azjax.search.keys`). Its large batches are divided
     among devices.
     """
 
@@ -106,7 +106,7 @@ def choose(
 
     Args:
         player: any player.
-        rng_key: consumed; `[P]` keys from a player that draws in parts.
+        rng_key: consumed; `[L]` keys from a player that draws in lanes.
         states: the positions, leaves `[B, ...]`.
         mesh: devices that compute the batch, from a `BatchLayout`; None for one device.
     """
@@ -146,7 +146,7 @@ def choose_with_carry(
 
     Args:
         player: any player.
-        rng_key: consumed; one key or `[P]`, as in `choose`.
+        rng_key: consumed; one key or `[L]`, as in `choose`.
         states: the positions, leaves `[B, ...]`, none of them terminated.
         carry: result of `init_carry` or of an earlier call in the same games. Any
             number of moves may have been made or undone since.

@@ -85,7 +85,7 @@ class GreedyPlayer:
     opponent can win at its next move, else 0.
     """
 
-    draws_in_parts: ClassVar[bool] = True
+    draws_in_lanes: ClassVar[bool] = True
     game: Game = struct.field(pytree_node=False)
 
     def choose(self, rng_key: jax.Array, states: State) -> Choice:
@@ -123,7 +123,7 @@ class MinimaxPlayer:
     minimax value; 1, 0 or -1 if the search reaches the end of the game.
     """
 
-    draws_in_parts: ClassVar[bool] = True
+    draws_in_lanes: ClassVar[bool] = True
     game: Game = struct.field(pytree_node=False)
     depth: int = struct.field(pytree_node=False)
 

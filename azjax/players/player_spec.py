@@ -11,7 +11,7 @@ from typing import Any
 from urllib.parse import parse_qsl
 
 from azjax.games import Game
-from azjax.networks import Parts
+from azjax.networks import CustomModules
 from azjax.text import did_you_mean, quoted
 
 _MAX_DIGITS = 7
@@ -25,13 +25,13 @@ class PlayerSpec:
     text: the whole string, for messages.
     argument: the part after the colon; empty without a colon.
     settings: the values by name.
-    parts: the user's own modules, for a network made with them.
+    modules: the user's own modules, for a network made with them.
     """
 
     text: str
     argument: str
     settings: Mapping[str, Any]
-    parts: Parts | None = None
+    modules: CustomModules | None = None
 
 
 def parse_value(player: str, name: str, text: str, kind: Any) -> Any:

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, NamedTuple
 
 from azjax.games import Game
-from azjax.networks import Parts
+from azjax.networks import CustomModules
 from azjax.players.core import AnyPlayer, ExternalPlayer, Player
 from azjax.players.gtp import GtpPlayer
 from azjax.players.lookahead import MAX_DEPTH, GreedyPlayer, MinimaxPlayer
@@ -80,7 +80,9 @@ class PlayerKind(NamedTuple):
     is_verbatim: bool = False
 
 
-def load(spec: str, game: Game | None = None, parts: Parts | None = None) -> AnyPlayer:
+def load(
+    spec: str, game: Game | None = None, modules: CustomModules | None = None
+) -> AnyPlayer:
     """Builds the player that a player string describes.
 
     - `random`; `greedy`, which looks one move and the reply ahead;
@@ -106,10 +108,10 @@ def load(spec: str, game: Game | None = None, parts: Parts | None = None) -> Any
     Args:
         spec: the player string.
         game: the game.
-        parts: the user's own modules, for a run whose network was made with them.
+        modules: the user's own modules, for a run whose network was made with them.
 
     Raises:
-        MissingPartsError: `parts` are required.
+        MissingModulesError: `modules` are required.
         ValueError: the string is not a player, or the player is for another game.
     """
     head, _, query = spec.partition("?")
@@ -125,14 +127,14 @@ def load(spec: str, game: Game | None = None, parts: Parts | None = None) -> Any
             meant = "; a run is given as alphazero:RUN, such as alphazero:pretrained"
         raise ValueError(f"unknown player {quoted(spec)}; players are {forms}{meant}")
     settings = parse_settings(spec, query, kind.settings)
-    return kind.build(PlayerSpec(spec, argument, settings, parts), game)
+    return kind.build(PlayerSpec(spec, argument, settings, modules), game)
 
 
 def load_compiled(
-    spec: str, game: Game | None = None, parts: Parts | None = None
+    spec: str, game: Game | None = None, modules: CustomModules | None = None
 ) -> Player:
     """Builds a player, as `load` does, that can be called in jitted functions."""
-    player = load(spec, game, parts)
+    player = load(spec, game, modules)
     if isinstance(player, ExternalPlayer):
         raise ValueError(f"the player {quoted(spec)} cannot be compiled")
     return player
@@ -160,7 +162,7 @@ def _perfect(spec: PlayerSpec, game: Game | None) -> AnyPlayer:
 
 
 def _network(spec: PlayerSpec, game: Game | None) -> Player:
-    trained = load_run(spec.argument, game, spec.parts)
+    trained = load_run(spec.argument, game, spec.modules)
     return NetworkPlayer(
         trained.game, trained.network, trained.variables, **spec.settings
     )
@@ -172,7 +174,7 @@ def _alphazero(spec: PlayerSpec, game: Game | None) -> Player:
     algorithm = changes.pop("algorithm", None)
     if algorithm is not None:  # refused before anything is loaded
         parse_value(spec.text, "algorithm", algorithm, SEARCHES.names)
-    trained = load_run(spec.argument, game, spec.parts)
+    trained = load_run(spec.argument, game, spec.modules)
     search = trained.search
     algorithm = algorithm or search.algorithm
     if algorithm != search.algorithm:
@@ -263,17 +265,17 @@ def reaches_outside(spec: str) -> bool:
 def load_run(
     source: str | os.PathLike[str],
     game: Game | None = None,
-    parts: Parts | None = None,
+    modules: CustomModules | None = None,
 ) -> TrainedPlayer:
     """Loads the trained player of a run.
 
     Args:
         source: a run directory, a player directory, or `pretrained`.
         game: the expected game; required for `pretrained`.
-        parts: the user's own modules, for a network made with them.
+        modules: the user's own modules, for a network made with them.
 
     Raises:
-        MissingPartsError: `parts` are required.
+        MissingModulesError: `modules` are required.
         ValueError: there is no player, or it is for another game.
     """
     if source == PRETRAINED:
@@ -281,13 +283,13 @@ def load_run(
             raise ValueError("'pretrained' requires a game: --game NAME")
         trained = load_player(pretrained_directory(game))
     else:
-        trained = load_player(source, parts)
+        trained = load_player(source, modules)
     _check_is_for(source, trained.game, game)
     return trained
 
 
 def load_learned(
-    kind: str, directory: Path, game: Game, parts: Parts | None = None
+    kind: str, directory: Path, game: Game, modules: CustomModules | None = None
 ) -> Player:
     """Builds a player from a run directory, with the settings of the run.
 
@@ -298,11 +300,11 @@ def load_learned(
         kind: kind of player, one of `LEARNED_KINDS`.
         directory: a run directory or a player directory.
         game: the expected game.
-        parts: the user's own modules, traceable by JAX, for a run whose network was
+        modules: the user's own modules, traceable by JAX, for a run whose network was
             made with them.
 
     Raises:
-        MissingPartsError: `parts` are required.
+        MissingModulesError: `modules` are required.
         ValueError: the kind is unknown, or the player is missing, damaged, too large or
             for another game.
     """
@@ -312,7 +314,7 @@ def load_learned(
     if kind == Q_LEARNING:
         player = load_q_player(directory, most=MAX_WEIGHT_BYTES).player()
     else:
-        trained = load_player(directory, parts, most=MAX_WEIGHT_BYTES)
+        trained = load_player(directory, modules, most=MAX_WEIGHT_BYTES)
         player = trained.player(DEFAULT_SIMULATIONS)
         if kind == "network":
             player = NetworkPlayer(trained.game, trained.network, trained.variables)

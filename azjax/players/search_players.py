@@ -47,7 +47,7 @@ MAX_BRANCHES = 64  # nodes
 class SearchPlayer(abc.ABC):
     """A player that searches; its moves are those of its analysis."""
 
-    draws_in_parts: ClassVar[bool] = True
+    draws_in_lanes: ClassVar[bool] = True
 
     @abc.abstractmethod
     def analyze(
@@ -256,7 +256,7 @@ def playout_results(game: Game, rng_key: jax.Array, states: State) -> jax.Array:
 
     Args:
         game: the game.
-        rng_key: consumed; one key, or `[P]` for P equal parts of the batch.
+        rng_key: consumed; one key, or `[L]` for L lanes of the batch.
         states: the positions, leaves `[B, ...]`.
 
     Returns:

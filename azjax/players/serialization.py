@@ -22,9 +22,9 @@ import safetensors.numpy
 
 from azjax import games
 from azjax.networks import (
+    CustomModules,
     Network,
     NetworkConfig,
-    Parts,
     QNetwork,
     QNetworkConfig,
     QParams,
@@ -66,7 +66,7 @@ V = TypeVar("V")
 Source: TypeAlias = str | os.PathLike[str]  # of a player, for messages
 
 
-class MissingPartsError(ValueError):
+class MissingModulesError(ValueError):
     """A network has modules of the user's own, which were not passed."""
 
 
@@ -78,7 +78,7 @@ class TrainedPlayer:
     config: configuration of the network.
     search: search settings of training.
     seed: seed of the initial parameters.
-    has_own_parts: whether the network has modules of the user's own.
+    has_custom_modules: whether the network has modules of the user's own.
     """
 
     game: games.Game
@@ -87,7 +87,7 @@ class TrainedPlayer:
     config: NetworkConfig
     search: SearchConfig
     seed: int
-    has_own_parts: bool = False
+    has_custom_modules: bool = False
 
     def player(self, simulations: int) -> AlphaZeroPlayer:
         """Returns a player that makes so many simulations per move."""
@@ -121,7 +121,7 @@ def config_of(player: TrainedPlayer) -> dict[str, Any]:
         "game": player.game.name,
         "options": player.game.options,
         "seed": player.seed,
-        "has_own_parts": player.has_own_parts,
+        "has_custom_modules": player.has_custom_modules,
         "network": player.config.to_json(),
         "search": player.search.to_json(),
     }
@@ -129,7 +129,7 @@ def config_of(player: TrainedPlayer) -> dict[str, Any]:
 
 def load_player(
     directory: str | os.PathLike[str],
-    parts: Parts | None = None,
+    modules: CustomModules | None = None,
     *,
     most: int | None = None,
 ) -> TrainedPlayer:
@@ -138,37 +138,37 @@ def load_player(
     Args:
         directory: a player directory or a run directory; a URL names one in an object
             store.
-        parts: the user's own modules of the network; ignored for a network without any.
+        modules: the user's own modules of the network; ignored for a network without.
         most: maximum bytes of the weights as float32, of a player of unknown origin.
             None: `LARGEST_WEIGHT_BYTES`, and own modules of the network need not be
             traceable.
 
     Raises:
-        MissingPartsError: `parts` are required.
+        MissingModulesError: `modules` are required.
         ValueError: the player is missing, damaged, too large or of an unknown version,
-            or `parts` do not match.
+            or `modules` do not match.
     """
     directory = player_directory(directory)
-    return load_player_file(directory / PLAYER_FILE, directory, parts, most=most)
+    return load_player_file(directory / PLAYER_FILE, directory, modules, most=most)
 
 
 def load_player_file(
     path: Directory,
     source: Source,
-    parts: Parts | None = None,
+    modules: CustomModules | None = None,
     *,
     most: int | None = None,
 ) -> TrainedPlayer:
     """Loads a player from its file, as `load_player` does; messages name the source."""
     with _opened(path, source, most) as (file, header):
-        return _read_player(file, header, source, parts, most)
+        return _read_player(file, header, source, modules, most)
 
 
 def _read_player(
     file: BinaryIO,
     header: "Header",
     source: Source,
-    parts: Parts | None,
+    modules: CustomModules | None,
     most: int | None,
 ) -> TrainedPlayer:
     config = header.settings
@@ -181,12 +181,13 @@ def _read_player(
         most_nodes = MAX_REUSED_EDGES // num_edges(game)
         check_int("search.tree_reuse_nodes", search.tree_reuse_nodes, 0, most_nodes)
         network_config = from_json(NetworkConfig, config["network"], "network.")
-    seed, has_own_parts = config["seed"], bool(config.get("has_own_parts", False))
-    if has_own_parts and parts is None:
-        raise MissingPartsError(
+    seed = config["seed"]
+    has_custom_modules = bool(config.get("has_custom_modules", False))
+    if has_custom_modules and modules is None:
+        raise MissingModulesError(
             f"the network in {source} has modules of the user's own, which must be "
-            "passed again: parts=... in Python, --parts MODULE:NAME on the command "
-            "line, where NAME in MODULE.py is an azjax.networks.Parts"
+            "passed again: modules=... in Python, --modules MODULE:NAME on the command "
+            "line, where NAME in MODULE.py is an azjax.networks.CustomModules"
         )
     described = (
         game.observation_shape,
@@ -194,13 +195,13 @@ def _read_player(
         game.actions_per_cell,
         network_config,
     )
-    if not has_own_parts:
+    if not has_custom_modules:
         with _reading_settings(source):
             network, shapes = _traced_network(*described)
     elif most is None:  # the user's own modules need not be traceable
-        network, shapes = first_network(seed, game, network_config, parts)
+        network, shapes = first_network(seed, game, network_config, modules)
     else:  # of any size, and may not be hashable
-        network, shapes = _traced_network.__wrapped__(*described, parts)
+        network, shapes = _traced_network.__wrapped__(*described, modules)
     return TrainedPlayer(
         game=game,
         network=network,
@@ -208,7 +209,7 @@ def _read_player(
         config=network_config,
         search=search,
         seed=seed,
-        has_own_parts=has_own_parts,
+        has_custom_modules=has_custom_modules,
     )
 
 
@@ -216,7 +217,7 @@ def first_network(
     seed: int,
     game: games.Game,
     config: NetworkConfig,
-    parts: Parts | None = None,
+    modules: CustomModules | None = None,
 ) -> tuple[Network, Variables]:
     """Builds the untrained network of a run with this seed.
 
@@ -230,13 +231,13 @@ def first_network(
         )
     # In one program, except for the user's own modules, which need not be traceable.
     return _built(
-        lambda make: jax.jit(make)() if parts is None else make(),
+        lambda make: jax.jit(make)() if modules is None else make(),
         lambda: init_network(
             jax.random.key(seed),
             game.observation_shape,
             game.num_actions,
             config,
-            parts,
+            modules,
             actions_per_cell=game.actions_per_cell,
         ),
     )
@@ -248,10 +249,10 @@ def _traced_network(
     num_actions: int,
     actions_per_cell: int,
     config: NetworkConfig,
-    parts: Parts | None = None,
+    modules: CustomModules | None = None,
 ) -> tuple[Network, Variables]:
     """Returns the network of a player and the shapes of its arrays, without computing;
-    `parts` are the user's own modules, traceable by JAX."""
+    `modules` are the user's own modules, traceable by JAX."""
     return _built(
         jax.eval_shape,
         lambda: init_network(
@@ -259,7 +260,7 @@ def _traced_network(
             observation_shape,
             num_actions,
             config,
-            parts,
+            modules,
             actions_per_cell=actions_per_cell,
         ),
     )
@@ -484,8 +485,8 @@ def _read_weights(
         if problem:
             raise ValueError(
                 f"the weights in {source} do not fit the network described there: "
-                f"{printable(problem)}; a network with modules of your own needs its "
-                "parts, and a player from before the observation of its game changed "
+                f"{printable(problem)}; a network with modules of your own needs "
+                "them, and a player from before the observation of its game changed "
                 "needs the version of azjax that made it"
             )
     with _reading_file(source):

@@ -41,7 +41,7 @@ def choose_uniformly(rng_key: jax.Array, mask: jax.Array, value: jax.Array) -> C
 class RandomPlayer:
     """Chooses every legal move with the same probability."""
 
-    draws_in_parts: ClassVar[bool] = True
+    draws_in_lanes: ClassVar[bool] = True
     game: Game = struct.field(pytree_node=False)
 
     def choose(self, rng_key: jax.Array, states: State) -> Choice:
@@ -59,7 +59,7 @@ class NetworkPlayer:
     `use_symmetries` it averages the network's outputs over the symmetries of the game.
     """
 
-    draws_in_parts: ClassVar[bool] = True
+    draws_in_lanes: ClassVar[bool] = True
     game: Game = struct.field(pytree_node=False)
     network: Network = struct.field(repr=False)
     variables: Variables = struct.field(repr=False)
@@ -90,7 +90,7 @@ class QPlayer:
     epsilon: `[]` probability of a random legal move instead.
     """
 
-    draws_in_parts: ClassVar[bool] = True
+    draws_in_lanes: ClassVar[bool] = True
     game: Game = struct.field(pytree_node=False)
     network: QNetwork = struct.field(repr=False)
     params: QParams = struct.field(repr=False)
@@ -138,7 +138,7 @@ def epsilon_greedy(
     legal action.
 
     Args:
-        rng_key: consumed; one key, or `[P]` for P equal parts of the batch.
+        rng_key: consumed; one key, or `[L]` for L lanes of the batch.
         values: `[B, A]`, -inf where illegal.
         epsilon: `[]` in [0, 1].
     """

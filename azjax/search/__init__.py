@@ -7,8 +7,8 @@ import, to `import azjax.search as mctx`. `gumbel_muzero_policy`, `muzero_policy
 `AlphaZeroConfig`, some of which mctx does not have; training and players call
 `SearchConfig.policy`. `uct_policy` needs no network. All policies call `search`.
 
-Shapes: `B` games, `A` actions, `N` nodes of a tree, `M = B * N` nodes of all trees, `P`
-parts of a batch with keys of their own, `R` gathered nodes.
+Shapes: `B` games, `A` actions, `N` nodes of a tree, `M = B * N` nodes of all trees, `L`
+lanes of a batch with keys of their own, `R` gathered nodes.
 """
 
 from mctx import (

@@ -45,7 +45,7 @@ class SearchConfig(Settings, abc.ABC):
         and `max_depth`, `tree` and `search_slice` of `search`; it passes `use_solver`
         on to `search`. Its `max_depth` is the game's `max_moves`, which does not change
         the result and saves memory. `rng_key`
-        is one key, or `[P]` for P equal parts of the batch (see `azjax.search.keys`).
+        is one key, or `[L]` for L lanes of the batch (see `azjax.search.keys`).
         `num_simulations` is static and an upper bound; with a `search_slice` its
         `total` is the number of simulations. The `action` of the `mctx.PolicyOutput`
         is the best move; `action_weights` are the policy target, 0 for illegal moves

@@ -96,7 +96,7 @@ def gumbel_policy(
 
     Args:
         params: passed on to `recurrent_fn`.
-        rng_key: one key, or `[P]` for P equal parts of the batch; consumed.
+        rng_key: one key, or `[L]` for L lanes of the batch; consumed.
         root: prior logits `[B, A]` and values `[B]`, converted to float32; states
             `[B, ...]`.
         recurrent_fn: the model; illegal actions have the lowest prior logits.

@@ -55,7 +55,7 @@ class Simulator:
 
         Args:
             index: `[]` int32; number of simulations already made.
-            carry: the search's key, one or `[P]`; the trees; memory for the paths.
+            carry: the search's key, one or `[L]`; the trees; memory for the paths.
         """
         rng_key, nodes, paths = carry
         rng_key, select_key, expand_key = split_keys(rng_key, 3)

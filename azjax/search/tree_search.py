@@ -70,7 +70,7 @@ def search(
     The arguments before `tree` are those of `mctx.search`: `root` has float32 prior
     logits `[B, A]` and values `[B]`, and states `[B, ...]`; `max_depth` is in moves;
     `invalid_actions` is `[B, A]`; `extra_data` has leaves `[B, ...]`. `rng_key` is one
-    key, or `[P]` for P equal parts of the batch, and is consumed.
+    key, or `[L]` for L lanes of the batch, and is consumed.
 
     Args:
         tree: trees to start from, with room for `num_simulations` new nodes.

@@ -34,7 +34,7 @@ def uct_policy(
 
     Args:
         params: passed on to `recurrent_fn`.
-        rng_key: consumed; one key, or `[P]` for P equal parts of the batch.
+        rng_key: consumed; one key, or `[L]` for L lanes of the batch.
         root: prior logits `[B, A]` and values `[B]` in float32, states `[B, ...]`.
         recurrent_fn: the model; its values are, for example, results of random
             playouts. Actions of a node are first tried in the order of its prior

@@ -56,8 +56,8 @@ from azjax.training.replay import (
     make_index,
     uniform_sampler,
 )
-from azjax.training.run import Run
-from azjax.training.saved_config import load_config, repeated_config
+from azjax.training.run.open_run import Run
+from azjax.training.run.saved_config import load_config, repeated_config
 from azjax.training.self_play import Games, Trajectory, make_self_play, start_games
 from azjax.training.targets import (
     ValueTarget,

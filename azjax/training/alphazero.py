@@ -14,11 +14,10 @@ from flax import struct
 
 from azjax.devices import REPLICATED
 from azjax.games import Game
-from azjax.networks import Network, Parts, Variables
+from azjax.networks import CustomModules, Network, Variables
 from azjax.search.keys import merge_batch, split_batch
-from azjax.training import clock
 from azjax.training.config import TrainConfig
-from azjax.training.kept_games import KeptGames
+from azjax.training.game_reader import GameReader
 from azjax.training.lanes import Lanes, abstract_array, spread_lanes
 from azjax.training.learner import (
     Gradient,
@@ -41,6 +40,8 @@ from azjax.training.replay import (
     make_index,
     uniform_sampler,
 )
+from azjax.training.run import clock
+from azjax.training.run.game_writer import GameWriter
 from azjax.training.self_play import (
     Games,
     SelfPlayMetrics,
@@ -49,7 +50,6 @@ from azjax.training.self_play import (
     mean_of_lanes,
     start_games,
 )
-from azjax.training.stored_games import StoredGames
 from azjax.training.targets import ValueTarget, lambda_target
 
 UPDATES = "the update"  # name of the phase
@@ -134,8 +134,8 @@ def train_iteration(
     progress: float,
     enter: Callable[[str], None] = lambda phase: None,
     *,
-    kept: KeptGames | None = None,
-    stored: StoredGames | None = None,
+    game_writer: GameWriter | None = None,
+    game_reader: GameReader | None = None,
     waits: bool = False,
 ) -> tuple[TrainState, dict[str, Any]]:
     """Plays or reads T moves in every slot, stores them in the replay, and updates the
@@ -150,11 +150,11 @@ def train_iteration(
         state: donated.
         progress: fraction of the run that is done, in [0, 1].
         enter: called with the name of each phase when it begins.
-        kept: writes the games; None: they are not kept.
-        stored: gives the next moves of the slots with stored games.
+        game_writer: writes the games; None: they are not stored.
+        game_reader: gives the next moves of the slots with stored games.
         waits: whether the host waits for self-play before it enqueues the updates; for
-            the first updates, because `azjax.training.clock` stands still while their
-            programs are compiled.
+            the first updates, because `azjax.training.run.clock` stands still while
+            their programs are compiled.
 
     Returns:
         The state and the metrics: scalars by name, among them `newly`, `delay` and
@@ -176,15 +176,15 @@ def train_iteration(
             state.learner.averaged, np.int32(num_simulations), games, play_keys
         )
         parts.append(trajectory)
-        if kept is not None:
-            kept.add(iteration, num_simulations, ply, trajectory, policy_values)
+        if game_writer is not None:
+            game_writer.add(iteration, num_simulations, ply, trajectory, policy_values)
         del trajectory
         played = lanes.replicate(played)
     else:
         enter("reading games")
     counts: dict[str, Any] = {}
-    if stored is not None:
-        chunk, counts = stored.chunk()
+    if game_reader is not None:
+        chunk, counts = game_reader.chunk()
         parts.append(chunk)
         del chunk
     if waits:
@@ -257,7 +257,7 @@ def make_algorithm(
     network: Network,
     *,
     optimizer: optax.GradientTransformation | None = None,
-    parts: Parts | None = None,
+    modules: CustomModules | None = None,
     loss: Loss | None = None,
     value_target: ValueTarget | None = None,
     sampler: Sampler | None = None,
@@ -268,9 +268,9 @@ def make_algorithm(
     Args:
         config: the run's settings.
         game: the game.
-        network: its structure, with the auxiliary heads of `parts`.
+        network: its structure, with the auxiliary heads of `modules`.
         optimizer: replaces AdamW and its schedule.
-        parts: custom network modules and auxiliary heads.
+        modules: custom network modules and auxiliary heads.
         loss: replaces `head_losses`, with its `value_weight` and the auxiliary losses.
         value_target: replaces `lambda_target`.
         sampler: replaces `uniform_sampler`.
@@ -286,7 +286,7 @@ def make_algorithm(
         raise ValueError(f"value_target must be a ValueTarget: {value_target!r}")
     if sampler is not None and not isinstance(sampler, Sampler):
         raise ValueError(f"sampler must be a Sampler: {sampler!r}")
-    auxiliary, learner = (parts or Parts()).auxiliary, config.learner
+    auxiliary, learner = (modules or CustomModules()).auxiliary, config.learner
     optimizer = optimizer or make_optimizer(learner)
     sampler = sampler or uniform_sampler()
     value_target = value_target or lambda_target(
@@ -296,7 +296,7 @@ def make_algorithm(
     lanes = spread_lanes(
         config.num_lanes, one_by_one=config.exact_lanes, devices=devices
     )
-    loss = loss or make_loss(learner, parts)
+    loss = loss or make_loss(learner, modules)
     play = make_self_play(
         game,
         network,

@@ -18,7 +18,7 @@ from azjax.games import Game
 from azjax.players import Player, load
 from azjax.players.batches import LOCAL, Division
 from azjax.training.config import BaseEvaluationConfig
-from azjax.training.metrics import SCORES
+from azjax.training.run.metrics import SCORES
 
 OPENING_MOVES = 2
 _OPENINGS_SEED, _PLAYERS_SEED = 0, 1

@@ -5,7 +5,7 @@ import numpy as np
 from flax import nnx
 
 from azjax.games import Game
-from azjax.networks import DenseTrunkConfig, NetworkConfig, Parts, Variables
+from azjax.networks import CustomModules, DenseTrunkConfig, NetworkConfig, Variables
 from azjax.networks.line_planes import NUM_PLANES
 from azjax.players import load_player
 from azjax.players.serialization import PRETRAINED, pretrained_directory
@@ -17,7 +17,7 @@ _PROJECT = ("trunk", "project", "kernel")
 
 
 def initial_variables(
-    config: TrainConfig, game: Game, parts: Parts | None, variables: Variables
+    config: TrainConfig, game: Game, modules: CustomModules | None, variables: Variables
 ) -> Variables:
     """Returns the weights of `config.initial_player`.
 
@@ -30,7 +30,7 @@ def initial_variables(
     Args:
         config: the run's settings.
         game: the game.
-        parts: custom network modules.
+        modules: custom network modules.
         variables: of the run's own network; only their shapes matter.
 
     Raises:
@@ -38,7 +38,7 @@ def initial_variables(
     """
     source = config.initial_player or ""
     directory = pretrained_directory(game) if source == PRETRAINED else source
-    player = load_player(directory, parts)
+    player = load_player(directory, modules)
     is_other_size = config.network.heads == "board" and player.game.name == game.name
     if player.game != game and not is_other_size:
         hint = ""
@@ -57,7 +57,7 @@ def initial_variables(
     found = player.variables
     if jax.tree.structure(found) == jax.tree.structure(variables):
         found = jax.tree.map(_with_line_planes, found, variables)
-        if parts is None or parts.trunk is None:
+        if modules is None or modules.trunk is None:
             found = _with_input_skip(found, player.config, config.network, game)
     if jax.tree.map(np.shape, found) != jax.tree.map(np.shape, variables):
         raise ValueError(

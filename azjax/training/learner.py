@@ -13,8 +13,8 @@ from azjax.devices import jit_network
 from azjax.games import Game
 from azjax.networks import (
     AuxiliaryHead,
+    CustomModules,
     Network,
-    Parts,
     Prediction,
     Variables,
     policy_loss,
@@ -163,13 +163,13 @@ def head_losses(
     return losses
 
 
-def make_loss(config: LearnerConfig, parts: Parts | None = None) -> Loss:
+def make_loss(config: LearnerConfig, modules: CustomModules | None = None) -> Loss:
     """Returns `head_losses` with the weights of the settings and the auxiliary
     heads."""
     return functools.partial(
         head_losses,
         value_weight=config.value_weight,
-        auxiliary=(parts or Parts()).auxiliary,
+        auxiliary=(modules or CustomModules()).auxiliary,
     )
 
 

@@ -13,7 +13,7 @@ import optax
 from azjax import games as game_register
 from azjax.arena import Poll
 from azjax.compilation_cache import enable_compilation_cache
-from azjax.networks import Parts
+from azjax.networks import CustomModules
 from azjax.players import (
     NetworkPlayer,
     Player,
@@ -23,7 +23,6 @@ from azjax.players import (
 )
 from azjax.players.batches import Division
 from azjax.remote import as_directory
-from azjax.training import clock
 from azjax.training.alphazero import (
     UPDATES,
     Algorithm,
@@ -33,10 +32,9 @@ from azjax.training.alphazero import (
     train_iteration,
 )
 from azjax.training.config import TrainConfig
-from azjax.training.distributed import is_first_process, raise_on_all_processes
 from azjax.training.evaluation import Evaluator
+from azjax.training.game_reader import GameReader
 from azjax.training.initial_player import initial_variables
-from azjax.training.kept_games import KeptGames
 from azjax.training.lanes import abstract_state, on_one_device
 from azjax.training.learner import Loss, learning_rate
 from azjax.training.memory import (
@@ -45,14 +43,16 @@ from azjax.training.memory import (
     memory_errors,
     required_memory,
 )
-from azjax.training.metrics import Row
-from azjax.training.optimizer_identity import DEFAULT, optimizer_identity
 from azjax.training.replay import Sampler
-from azjax.training.run import Hook, Run, length_of, open_run
-from azjax.training.run_directory import has_begun, open_shared_directory
-from azjax.training.schedule import schedule_to_repeat
-from azjax.training.sinks import check_sinks
-from azjax.training.stored_games import StoredGames
+from azjax.training.run import clock
+from azjax.training.run.directory import has_begun, open_shared_directory
+from azjax.training.run.game_writer import GameWriter
+from azjax.training.run.metrics import Row
+from azjax.training.run.open_run import Hook, Run, length_of, open_run
+from azjax.training.run.optimizer_identity import DEFAULT, optimizer_identity
+from azjax.training.run.processes import is_first_process, raise_on_all_processes
+from azjax.training.run.schedule import schedule_to_repeat
+from azjax.training.run.sinks import check_sinks
 from azjax.training.targets import ValueTarget
 from azjax.training.territory import (
     training_network,
@@ -60,7 +60,7 @@ from azjax.training.territory import (
     without_territory_heads,
 )
 
-CURSOR = "stored_games"  # in the totals; see `StoredGames`
+CURSOR = "stored_games"  # in the totals; see `GameReader`
 
 _learning_rate = jax.jit(learning_rate, static_argnums=0)
 
@@ -69,7 +69,7 @@ def train(
     config: TrainConfig,
     *,
     optimizer: optax.GradientTransformation | None = None,
-    parts: Parts | None = None,
+    modules: CustomModules | None = None,
     loss: Loss | None = None,
     value_target: ValueTarget | None = None,
     sampler: Sampler | None = None,
@@ -88,7 +88,7 @@ def train(
     Args:
         config: the run's settings.
         optimizer: replaces AdamW and its schedule.
-        parts: custom network modules and auxiliary heads.
+        modules: custom network modules and auxiliary heads.
         loss: replaces `head_losses`, with its `value_weight` and the auxiliary losses;
             maps `(prediction, batch)` to a `HeadLoss` by name.
         value_target: replaces `lambda_target`.
@@ -119,14 +119,14 @@ def train(
                     f"{config.repeat_schedule}: {config.iterations}"
                 )
             schedule = dataclasses.replace(schedule, length=length_of(config))
-        task = AlphaZero(config, optimizer=optimizer, own_parts=parts, **hooks)
+        task = AlphaZero(config, optimizer=optimizer, own_modules=modules, **hooks)
     notes: list[str] = []
     if task.num_devices > 1:
         notes.append(f"{config.num_lanes} lanes on {task.num_devices} devices")
     names = [name for name, hook in hooks.items() if hook is not None]
     identity = task.optimizer_identity
     with (
-        task.stored or contextlib.nullcontext(),
+        task.game_reader or contextlib.nullcontext(),
         open_shared_directory(config, identity, notes.append, hooks=names) as directory,
         memory_errors(config, task.memory),
         open_run(
@@ -154,7 +154,7 @@ class AlphaZero:
     num_devices: devices among which the lanes are divided.
     memory: memory required on each device.
     optimizer_identity: identity of the optimizer, for the run directory.
-    stored: the games to learn from, if any.
+    game_reader: the games to learn from, if any.
     """
 
     state_version = 7  # raised when the layout of `TrainState` or of `totals` changes
@@ -164,7 +164,7 @@ class AlphaZero:
         config: TrainConfig,
         *,
         optimizer: optax.GradientTransformation | None,
-        own_parts: Parts | None,
+        own_modules: CustomModules | None,
         loss: Loss | None,
         value_target: ValueTarget | None,
         sampler: Sampler | None,
@@ -175,14 +175,14 @@ class AlphaZero:
         # eligible. The cursor of stored games.
         self.totals: dict[str, Any] = {}
         self._game = game = game_register.make(config.game)
-        network, variables, parts = training_network(config, game, own_parts)
+        network, variables, modules = training_network(config, game, own_modules)
         self._has_heads = config.learner.owners_weight > 0
-        self._has_own_parts = own_parts is not None
+        self._has_custom_modules = own_modules is not None
         self._has_own_optimizer = optimizer is not None
         if config.initial_player is not None and not has_begun(config.directory):
             # The player has none of the heads that only training has.
             own = without_territory_heads(variables) if self._has_heads else variables
-            found = initial_variables(config, game, own_parts, own)
+            found = initial_variables(config, game, own_modules, own)
             variables = (
                 with_territory_heads(found, variables) if self._has_heads else found
             )
@@ -192,7 +192,7 @@ class AlphaZero:
             game,
             network,
             optimizer=optimizer,
-            parts=parts,
+            modules=modules,
             loss=loss,
             value_target=value_target,
             sampler=sampler,
@@ -208,14 +208,14 @@ class AlphaZero:
             config.evaluation.opponents,
             division=Division(config.num_lanes, devices),
         )
-        self.kept = KeptGames(config, game) if config.played_slots else None
-        self.stored = (
-            StoredGames(config, game, algorithm.lanes) if config.learn_from else None
+        self.game_writer = GameWriter(config, game) if config.played_slots else None
+        self.game_reader = (
+            GameReader(config, game, algorithm.lanes) if config.learn_from else None
         )
         self._player_network = network
         if self._has_heads:
             self._player_network, _ = first_network(
-                config.seed, game, config.network, own_parts
+                config.seed, game, config.network, own_modules
             )
         self._entered: set[str] = set()  # phases whose programs are compiled
         self.memory = required_memory(
@@ -225,7 +225,7 @@ class AlphaZero:
             variables,
             self.init,
             num_devices=self.num_devices,
-            parts=parts,
+            modules=modules,
             loss=loss,
         )
         check_fits(config, self.memory, available_bytes())
@@ -256,17 +256,17 @@ class AlphaZero:
             self._entered.add(phase)
             enter(phase)
 
-        config, totals, stored = self.config, self.totals, self.stored
-        if stored is not None and CURSOR in totals:
-            stored.seek(totals[CURSOR])
+        config, totals, reader = self.config, self.totals, self.game_reader
+        if reader is not None and CURSOR in totals:
+            reader.seek(totals[CURSOR])
         state, metrics = train_iteration(
             self._programs,
             config,
             state,
             progress,
             begin,
-            kept=self.kept,
-            stored=stored,
+            game_writer=self.game_writer,
+            game_reader=reader,
             waits=UPDATES not in self._entered,
         )
         times.append(clock.now().seconds)
@@ -279,7 +279,7 @@ class AlphaZero:
             "eligible": totals.get("eligible", 0) + row.pop("newly"),
             "delay": totals.get("delay", 0.0) + row.pop("delay"),
             "waiting": row.pop("waiting"),
-            **({} if stored is None else {CURSOR: stored.cursor}),
+            **({} if reader is None else {CURSOR: reader.cursor}),
         }
         row["self_play_seconds"] = times[1] - times[0]
         row["update_seconds"] = times[-1] - times[1]  # 0 without updates
@@ -312,7 +312,7 @@ class AlphaZero:
             config=self.config.network,
             search=self.config.search,
             seed=self.config.seed,
-            has_own_parts=self._has_own_parts,
+            has_custom_modules=self._has_custom_modules,
         )
 
     def evaluate(self, player: TrainedPlayer, poll: Poll) -> dict[str, Any]:

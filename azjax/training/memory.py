@@ -13,7 +13,7 @@ import jax.numpy as jnp
 from azjax.arena import GRADED_AT_ONCE, shipped
 from azjax.games import Game
 from azjax.games.core import initial_states
-from azjax.networks import Network, Parts, Variables
+from azjax.networks import CustomModules, Network, Variables
 from azjax.players.batches import Division
 from azjax.players.model import SearchState, num_edges, to_search
 from azjax.search import search_bytes, tree_bytes
@@ -77,16 +77,16 @@ def required_memory(
     *,
     num_devices: int = 1,
     is_cpu: bool | None = None,
-    parts: Parts | None = None,
+    modules: CustomModules | None = None,
     loss: Loss | None = None,
 ) -> list[MemoryItem]:
     """Returns the memory that a run needs on each device; allocates nothing.
 
     `init` returns the `TrainState` and is only traced. `num_devices` are those of the
     lanes, which share the memory of a CPU; `is_cpu` is by default as for the available
-    devices. `parts` and `loss` are custom ones.
+    devices. `modules` and `loss` are custom ones.
     """
-    auxiliary = (parts or Parts()).auxiliary
+    auxiliary = (modules or CustomModules()).auxiliary
     platform = jax.local_devices()[0].platform
     is_cpu = platform == "cpu" if is_cpu is None else is_cpu
     # The devices of a CPU share its memory, but each has its copy of the network.
@@ -108,7 +108,7 @@ def required_memory(
         game,
         network,
         variables,
-        loss or make_loss(config.learner, parts),
+        loss or make_loss(config.learner, modules),
         batch_size=config.learner.batch_size // num_devices,
         auxiliary=auxiliary,
     )

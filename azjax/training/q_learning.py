@@ -19,14 +19,14 @@ from azjax.games.core import initial_states, select
 from azjax.networks import QNetwork, QParams, action_value, init_q_network
 from azjax.players import Player, TrainedQ, load_compiled, save_q_player
 from azjax.players.simple import epsilon_greedy, legal_action_values
-from azjax.training import clock
 from azjax.training.config import SELF, FitConfig, QConfig
 from azjax.training.evaluation import Evaluator
-from azjax.training.kept_games import KeptGames
-from azjax.training.metrics import Row
-from azjax.training.run import Hook, Run, open_run
-from azjax.training.run_directory import open_run_directory
-from azjax.training.sinks import check_sinks
+from azjax.training.run import clock
+from azjax.training.run.directory import open_run_directory
+from azjax.training.run.game_writer import GameWriter
+from azjax.training.run.metrics import Row
+from azjax.training.run.open_run import Hook, Run, open_run
+from azjax.training.run.sinks import check_sinks
 
 MAX_GRADIENT_NORM = 1.0  # norm at which gradients are clipped
 
@@ -175,7 +175,7 @@ class QLearning:
     """Q-learning as the task of a run; see `Task`."""
 
     state_version = 4  # raised when the layout of `QState`, totals or digest changes
-    kept: KeptGames | None = None
+    game_writer: GameWriter | None = None
 
     def __init__(self, config: QConfig):
         self.config, self.positions = config, config.batch_moves

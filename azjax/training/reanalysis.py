@@ -41,8 +41,8 @@ from azjax.players.serialization import named_leaves
 from azjax.remote import replace_file
 from azjax.settings import Seed, check, check_int
 from azjax.training.config import ReplayConfig
-from azjax.training.run_directory import LOCK_FILE, locked
-from azjax.training.stored_games import make_check, moves_of
+from azjax.training.game_reader import make_check, moves_of
+from azjax.training.run.directory import LOCK_FILE, locked
 from azjax.training.stored_policy import (
     StoredPolicy,
     listed_entries,
@@ -335,7 +335,7 @@ def search_targets(
 
     Args:
         player: which searches.
-        rng_key: consumed; one key, or `[P]` for P equal parts of the batch.
+        rng_key: consumed; one key, or `[L]` for L lanes of the batch.
         states: the positions, leaves `[B, ...]`, none of them terminated.
         action: `[B]` int32; the moves that were played.
     """

@@ -15,7 +15,7 @@ import optax
 from flax import nnx
 
 from azjax.games import Game, State
-from azjax.networks import AuxiliaryHead, Network, Parts, Variables
+from azjax.networks import AuxiliaryHead, CustomModules, Network, Variables
 from azjax.players import first_network
 from azjax.training.config import TrainConfig
 
@@ -25,18 +25,18 @@ _PATHS = tuple(("auxiliary", f"{name}_head") for name in (OWNERS, MARGIN))
 
 
 def training_network(
-    config: TrainConfig, game: Game, parts: Parts | None
-) -> tuple[Network, Variables, Parts | None]:
+    config: TrainConfig, game: Game, modules: CustomModules | None
+) -> tuple[Network, Variables, CustomModules | None]:
     """Builds the untrained network of a run; with `learner.owners_weight` it has the
     heads of `territory_heads`.
 
     Args:
         config: the run's settings.
         game: the game.
-        parts: the user's own modules.
+        modules: the user's own modules.
 
     Returns:
-        The network, its variables, and its parts.
+        The network, its variables, and its modules.
 
     Raises:
         ValueError: the game has no owners, or the user's heads have the same names.
@@ -48,10 +48,10 @@ def training_network(
                 "learner.owners_weight must be 0 for a game that is not decided by "
                 f"territory (whose `owners` are None), such as {game!r}: {weight}"
             )
-        parts = parts or Parts()
+        modules = modules or CustomModules()
         heads = territory_heads(game, weight)
-        parts = dataclasses.replace(parts, auxiliary=(*parts.auxiliary, *heads))
-    return *first_network(config.seed, game, config.network, parts), parts
+        modules = dataclasses.replace(modules, auxiliary=(*modules.auxiliary, *heads))
+    return *first_network(config.seed, game, config.network, modules), modules
 
 
 def has_owners(game: Game) -> bool:

@@ -28,8 +28,8 @@ from azjax.training import (
     SelfPlayConfig,
     TrainConfig,
 )
+from azjax.training.analysis.model_card import CARD_FILE
 from azjax.training.config import DataConfig, ReportConfig
-from azjax.training.model_card import CARD_FILE
 
 SETTINGS = (
     ("Run", "", TrainConfig),

@@ -57,10 +57,10 @@ from azjax.training import (
     preset,
     train_iteration,
 )
-from azjax.training.forecast import Work, phases, work
+from azjax.training.analysis.forecast import Work, phases, work
+from azjax.training.analysis.plots import NETWORK, SEARCH
 from azjax.training.lanes import abstract_state
-from azjax.training.metrics import read_metrics
-from azjax.training.plots import NETWORK, SEARCH
+from azjax.training.run.metrics import read_metrics
 
 FILE = "accelerator.json"
 # Fractions of the time limit. Time that a part does not use goes to later parts.

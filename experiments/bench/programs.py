@@ -71,7 +71,7 @@ from azjax.games.core import initial_states, select
 from azjax.networks import cast_variables
 from azjax.players.model import evaluate, is_illegal, make_recurrent_fn, make_root
 from azjax.training import make_algorithm, preset
-from azjax.training.forecast import phases
+from azjax.training.analysis.forecast import phases
 from azjax.training.lanes import abstract_state
 from azjax.training.territory import training_network
 
@@ -178,9 +178,9 @@ def self_play_search(settings: Settings, mesh: Mesh) -> tuple[Callable, Any]:
 def update_phases(mesh: Mesh) -> Iterator[tuple]:
     """Yields name, function and arguments of the parts of the preset's update."""
     config, game = preset("accelerator", GAME, iterations=1), games.make(GAME)
-    network, variables, parts = training_network(config, game, None)
+    network, variables, modules = training_network(config, game, None)
     devices = list(mesh.devices.flat)
-    algorithm = make_algorithm(config, game, network, parts=parts, devices=devices)
+    algorithm = make_algorithm(config, game, network, modules=modules, devices=devices)
     state = abstract_state(lambda: algorithm.init(variables), algorithm.shardings)
     for phase in phases(config, game, network, algorithm, state=state):
         if phase.name in ("gradient", "update"):

@@ -104,7 +104,7 @@ def test_progress_is_reported_in_each_part(report, progress):
 
 def test_without_solved_positions_only_matches_are_played(player):
     # The untrained network needs the modules of the user's own.
-    own = dataclasses.replace(player, has_own_parts=True)
+    own = dataclasses.replace(player, has_custom_modules=True)
     for changed, opponents in ((player, {"random", "first"}), (own, {"random"})):
         report = evaluate(changed, None)
         assert report.network is None

@@ -14,7 +14,7 @@ from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.players import RandomPlayer, TrainedPlayer, save_player
 from azjax.search import GumbelConfig
 from azjax.training import LearnerConfig
-from azjax.training.comparison import read_runs
+from azjax.training.analysis.comparison import read_runs
 
 ROWS = [evaluation_row(0, random=0.5), evaluation_row(4, mistakes=0.25, random=0.75)]
 GAME = games.make("tic_tac_toe")
@@ -162,7 +162,7 @@ def test_the_players_of_the_runs_play_matches(runs, asked, capsys):
         (["--simulations", 0], "--simulations must be"),
         (["--plot", "plot.pdf"], "a file that ends with .png: plot.pdf"),
         (["missing"], "no run in missing"),
-        (["--parts", "nothing"], "--parts must be MODULE:NAME"),
+        (["--modules", "nothing"], "--modules must be MODULE:NAME"),
     ],
 )
 def test_a_mistake_ends_with_one_line_and_status_2(runs, args, message, capsys):

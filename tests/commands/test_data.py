@@ -11,7 +11,7 @@ from azjax.data import GAMES as GAMES_DIRECTORY
 from azjax.data import game_files
 from azjax.data.files import GamesWriter
 from azjax.training import TrainConfig
-from azjax.training.run_directory import open_run_directory
+from azjax.training.run.directory import open_run_directory
 
 pytest.importorskip("duckdb")
 

@@ -9,9 +9,9 @@ from flax import nnx
 from rich.console import Console
 
 from azjax import cli, games
-from azjax.arena import PerfectMatch, Report
+from azjax.arena import EvaluationReport, PerfectMatch
 from azjax.commands.evaluate import print_report
-from azjax.networks import DenseTrunkConfig, NetworkConfig, Parts
+from azjax.networks import CustomModules, DenseTrunkConfig, NetworkConfig
 from azjax.players import TrainedPlayer, first_network, load, load_run, save_player
 from azjax.search import GumbelConfig
 
@@ -29,18 +29,24 @@ class FlatTrunk(nnx.Module):
         return observation.reshape(len(observation), -1)
 
 
-PARTS = Parts(trunk=FlatTrunk)
+MODULES = CustomModules(trunk=FlatTrunk)
 
 
 @pytest.fixture
 def own_run(tmp_path, monkeypatch):
-    """A player whose network has a module of a user's file, `own_net:PARTS`."""
+    """A player whose network has a module of a user's file, `own_net:MODULES`."""
     module = type(sys)("own_net")
-    module.PARTS = PARTS
+    module.MODULES = MODULES
     monkeypatch.setitem(sys.modules, "own_net", module)
-    network, variables = first_network(0, GAME, CONFIG, PARTS)
+    network, variables = first_network(0, GAME, CONFIG, MODULES)
     player = TrainedPlayer(
-        GAME, network, variables, CONFIG, GumbelConfig(), seed=0, has_own_parts=True
+        GAME,
+        network,
+        variables,
+        CONFIG,
+        GumbelConfig(),
+        seed=0,
+        has_custom_modules=True,
     )
     save_player(tmp_path / "own run" / "player", player)
     return str(tmp_path / "own run")
@@ -51,7 +57,7 @@ def test_a_run_is_evaluated_with_its_custom_parts(
 ):
     path = tmp_path / "positions.csv"
     path.write_text("moves,q0,q1,q2,q3,q4,q5,q6,q7,q8\n12453,,,,,,-1,1,-1,-1\n")
-    asked, report = [], Report(2, None, None, {}, {})
+    asked, report = [], EvaluationReport(2, None, None, {}, {})
 
     def evaluate(player, solved, rng_key, **settings):
         settings.pop("on_progress")("games, search", 1, 2)
@@ -61,12 +67,12 @@ def test_a_run_is_evaluated_with_its_custom_parts(
     monkeypatch.setattr("azjax.commands.evaluate.evaluate", evaluate)
     monkeypatch.setattr("azjax.commands.tables.LINE_SECONDS", 0.0)
     few = ["--games", "2", "--simulations", "2", "--positions", str(path), "--json"]
-    cli.main(["evaluate", own_run, "--parts", "own_net:PARTS", *few])
+    cli.main(["evaluate", own_run, "--modules", "own_net:MODULES", *few])
     [(player, solved, settings)] = asked
-    expected = load_run(own_run, GAME, PARTS)
+    expected = load_run(own_run, GAME, MODULES)
     assert player.network == expected.network
     chex.assert_trees_all_equal(player.variables, expected.variables)
-    assert settings == {"simulations": 2, "num_games": 2, "parts": PARTS}
+    assert settings == {"simulations": 2, "num_games": 2, "modules": MODULES}
     assert len(solved) == 1
     out, err = capsys.readouterr()
     assert json.loads(out) == report.to_json()
@@ -74,11 +80,11 @@ def test_a_run_is_evaluated_with_its_custom_parts(
 
 
 def test_a_run_with_custom_parts_names_the_missing_option(own_run, capsys):
-    assert_refused(capsys, "--parts MODULE:NAME", "evaluate", own_run)
+    assert_refused(capsys, "--modules MODULE:NAME", "evaluate", own_run)
 
 
 def test_a_player_spec_is_loaded_with_parts(own_run):
-    assert load(f"network:{own_run}", GAME, PARTS).network
+    assert load(f"network:{own_run}", GAME, MODULES).network
     with pytest.raises(ValueError, match="has modules of the user's own"):
         load(f"alphazero:{own_run}", GAME)
 
@@ -87,7 +93,7 @@ def test_a_player_spec_is_loaded_with_parts(own_run):
     "command", [["arena", "tic_tac_toe", "random"], ["play"], ["serve"], ["train"]]
 )
 def test_other_commands_accept_parts(own_run, command, capsys):
-    args = [own_run, "--parts", "nowhere:PARTS"]
+    args = [own_run, "--modules", "nowhere:MODULES"]
     if command == ["play"]:
         args = ["tic_tac_toe", "--opponent", f"network:{own_run}", *args[1:]]
     elif command in (["serve"], ["train"]):
@@ -103,7 +109,9 @@ def test_the_games_against_perfect_play_are_printed_with_interval_and_moves(caps
     match = PerfectMatch(
         0, 1, results=np.array([1, -1, 0, 1]), lost_at=np.array([0, 9, 13, 0])
     )
-    print_report(Console(width=200), Report(64, None, None, {}, {"search": match}))
+    print_report(
+        Console(width=200), EvaluationReport(64, None, None, {}, {"search": match})
+    )
     title, head, row = capsys.readouterr().out.splitlines()
     assert title.strip() == "as the first player against perfect play"
     assert "keeps the win" in head

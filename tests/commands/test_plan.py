@@ -10,9 +10,9 @@ from rich.console import Console
 from azjax import cli
 from azjax.commands import plan as module
 from azjax.devices import CHIPS, Counts, target_platform
-from azjax.training import forecast as forecast_module
 from azjax.training import preset
-from azjax.training.forecast import CompiledPhase
+from azjax.training.analysis import forecast as forecast_module
+from azjax.training.analysis.forecast import CompiledPhase
 
 TINY_TEXT = """
     --network.trunk.width 16 --network.trunk.num-blocks 1

@@ -18,7 +18,7 @@ from azjax.players.serialization import load_player_file
 from azjax.search import GumbelConfig
 from azjax.settings import FORMAT
 from azjax.training import preset
-from azjax.training.model_card import card_of_page, model_card
+from azjax.training.analysis.model_card import card_of_page, model_card
 
 NAME = "ann/little-player"
 
@@ -115,7 +115,7 @@ def test_a_run_without_an_evaluation_is_refused(hub, run, capsys):
 
 
 def test_a_player_with_custom_modules_is_refused(hub, run, player, capsys):
-    own = dataclasses.replace(player, has_own_parts=True)
+    own = dataclasses.replace(player, has_custom_modules=True)
     players.save_player(run / "player", own)
     assert_refused(hub, capsys, "modules of the user's own", run, NAME)
     assert hub.requests == []

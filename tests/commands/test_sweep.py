@@ -9,10 +9,10 @@ from training.saved_runs import evaluation_row
 
 from azjax import cli
 from azjax.commands import sweep as sweep_module
-from azjax.training.metrics import check_finite
-from azjax.training.optimizer_identity import DEFAULT
-from azjax.training.run_directory import open_run_directory
-from azjax.training.schedule import new_schedule, write_schedule
+from azjax.training.run.directory import open_run_directory
+from azjax.training.run.metrics import check_finite
+from azjax.training.run.optimizer_identity import DEFAULT
+from azjax.training.run.schedule import new_schedule, write_schedule
 
 
 def sweep(tmp_path, text, *args):
@@ -136,7 +136,7 @@ def test_a_file_of_ones_own_may_reach_outside_of_the_runs(tmp_path, trained):
         ("learner.batch_sice = [1, 2]", "unknown option --learner.batch-sice"),
         ("seed = [0, -1]", "seed must be an int from 0"),
         ("seed = [0]\nminutes = -1", "minutes must be a number > 0"),
-        ("parts = 'os:path'", "unknown option --parts"),
+        ("modules = 'os:path'", "unknown option --modules"),
         ("report.sinks = ['mlflov', 'wandb']", "mlflov"),
         ("iterations = 4\nreport.sinks = 'wandb'", "give --allow report.sinks"),
         (

@@ -10,8 +10,8 @@ from commands.refusal import assert_refused
 from azjax.commands.train import parse_train_config
 from azjax.networks import ConvTrunkConfig, NetworkConfig, trunks
 from azjax.training import EvaluationConfig, LearnerConfig, TrainConfig, preset
-from azjax.training.run_directory import open_run_directory
-from azjax.training.schedule import new_schedule, write_schedule
+from azjax.training.run.directory import open_run_directory
+from azjax.training.run.schedule import new_schedule, write_schedule
 
 
 def test_parsed_settings_start_from_the_preset():
@@ -238,7 +238,7 @@ class OneLayerConfig(networks.TrunkConfig):
         raise NotImplementedError
 
 
-PARTS = networks.Parts()
+MODULES = networks.CustomModules()
 """
 
 
@@ -249,7 +249,7 @@ def own_trunk(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", [*sys.path])
     monkeypatch.setattr(trunks.TRUNKS, "_classes", {**trunks.TRUNKS._classes})
-    yield ("--parts", "own_trunk:PARTS", "--trunk", "one_layer")
+    yield ("--modules", "own_trunk:MODULES", "--trunk", "one_layer")
     sys.modules.pop("own_trunk", None)
 
 

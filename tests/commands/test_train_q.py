@@ -14,7 +14,7 @@ from azjax.networks import QNetworkConfig, init_q_network
 from azjax.players.serialization import TrainedQ, save_q_player
 from azjax.training import TrainConfig
 from azjax.training.config import QConfig, QEvaluationConfig
-from azjax.training.run_directory import open_run_directory
+from azjax.training.run.directory import open_run_directory
 
 
 @pytest.mark.parametrize("is_finished", [True, False])

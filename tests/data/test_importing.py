@@ -10,8 +10,8 @@ from azjax.data.importing import GAMES_AT_ONCE
 from azjax.games import GameRecord
 from azjax.games.host import first_state, next_state
 from azjax.training import ReplayConfig, SelfPlayConfig
+from azjax.training.game_reader import GameReader
 from azjax.training.lanes import spread_lanes
-from azjax.training.stored_games import StoredGames
 
 GAME, CHESS = games.make("tic_tac_toe"), games.make("chess")
 NAMES = ("a", "b")
@@ -120,7 +120,7 @@ def first_chunk(directory, **changes):
     lanes = spread_lanes(
         settings.num_lanes, one_by_one=False, devices=jax.devices()[:1]
     )
-    return StoredGames(settings, GAME, lanes).chunk()
+    return GameReader(settings, GAME, lanes).chunk()
 
 
 def test_a_run_learns_from_resigned_and_agreed_games(imported):

@@ -12,9 +12,9 @@ from untrained import in_one_program, without_arrays
 from azjax.networks import (
     AuxiliaryHead,
     ConvTrunkConfig,
+    CustomModules,
     DenseTrunkConfig,
     NetworkConfig,
-    Parts,
     Variables,
     cast_variables,
     init_network,
@@ -61,16 +61,16 @@ class Returns(nnx.Module):
 
 
 @functools.cache
-def init(config=DENSE, parts=None):
+def init(config=DENSE, modules=None):
     return in_one_program(
-        init_network, jax.random.key(0), BOARD, NUM_ACTIONS, config, parts
+        init_network, jax.random.key(0), BOARD, NUM_ACTIONS, config, modules
     )
 
 
 @functools.cache
-def init_shapes(config=DENSE, parts=None, *, seed=0, board=BOARD):
+def init_shapes(config=DENSE, modules=None, *, seed=0, board=BOARD):
     return without_arrays(
-        init_network, jax.random.key(seed), board, NUM_ACTIONS, config, parts
+        init_network, jax.random.key(seed), board, NUM_ACTIONS, config, modules
     )
 
 
@@ -183,17 +183,17 @@ def test_every_parameter_can_learn(config):
     assert all((gradient != 0).any() for gradient in gradients)
 
 
-PARTS = {
+MODULES = {
     "trunk": NormalizedTrunk,
     "policy_head": linear(NUM_ACTIONS),
     "value_head": linear(1),
 }
 
 
-@pytest.mark.parametrize("names", [["trunk"], ["policy_head"], ["value_head"], PARTS])
+@pytest.mark.parametrize("names", [["trunk"], ["policy_head"], ["value_head"], MODULES])
 def test_custom_trunk_and_heads_are_used(names):
-    parts = Parts(**{name: PARTS[name] for name in names})
-    network, variables = init_shapes(parts=parts)
+    modules = CustomModules(**{name: MODULES[name] for name in names})
+    network, variables = init_shapes(modules=modules)
     assert (set(variables.params["trunk"]) == {"linear", "norm"}) == ("trunk" in names)
     num_values = 1 if "value_head" in names else 3
     shapes = [(4, NUM_ACTIONS), (4, num_values)]
@@ -205,7 +205,7 @@ def normalized():
     """Returns a network with batch statistics, its variables and its outputs: in play,
     there of the first position alone, there with other statistics, and in training.
     """
-    network, variables = init(parts=Parts(trunk=NormalizedTrunk))
+    network, variables = init(modules=CustomModules(trunk=NormalizedTrunk))
 
     @jax.jit
     def compute(variables, x):
@@ -263,7 +263,7 @@ def test_a_part_of_the_wrong_shape_or_with_a_random_state_is_refused(
     part, make, message
 ):
     with pytest.raises(ValueError, match=message) as error:
-        init_shapes(parts=Parts(**{part: make}))
+        init_shapes(modules=CustomModules(**{part: make}))
     assert "\n" not in str(error.value)
 
 
@@ -332,10 +332,10 @@ def test_board_heads_need_a_board_and_actions_of_cells(
 
 
 def test_a_board_value_head_needs_a_board_with_any_policy_head():
-    parts = Parts(policy_head=linear(NUM_ACTIONS))
+    modules = CustomModules(policy_head=linear(NUM_ACTIONS))
     config = dataclasses.replace(DENSE, heads="board")
     with pytest.raises(ValueError, match="only with a trunk that returns features"):
-        init_shapes(config, parts)
+        init_shapes(config, modules)
 
 
 def auxiliary_head(name):
@@ -349,7 +349,9 @@ def auxiliary_head(name):
 
 def test_auxiliary_heads_do_not_change_the_other_outputs():
     names = ["margin", "items", "__class__"]
-    network, variables = init(parts=Parts(auxiliary=(*map(auxiliary_head, names),)))
+    network, variables = init(
+        modules=CustomModules(auxiliary=(*map(auxiliary_head, names),))
+    )
     plain_network, plain_variables = init()
 
     @jax.jit
@@ -374,6 +376,6 @@ def test_a_wrong_name_of_an_auxiliary_head_is_refused(name):
 def test_parts_need_a_tuple_of_heads_with_different_names():
     head = auxiliary_head("margin")
     with pytest.raises(ValueError, match="must be a tuple of AuxiliaryHead"):
-        Parts(auxiliary=head)
+        CustomModules(auxiliary=head)
     with pytest.raises(ValueError, match="different names"):
-        Parts(auxiliary=(head, head))
+        CustomModules(auxiliary=(head, head))

@@ -2,7 +2,7 @@
 
 import threading
 
-from azjax.play.server import Limits, PlayerRegistry, make_catalog
+from azjax.play.server import PlayerRegistry, ServerLimits, make_catalog
 from azjax.play.server.app import make_app
 from azjax.play.server.running import listen, make_server
 
@@ -21,7 +21,7 @@ class RunningServer:
 
     def __init__(self, games, runs, players=(), limits=None):
         self.arguments = games, players, runs
-        self.limits, self.port = limits or Limits(), 0
+        self.limits, self.port = limits or ServerLimits(), 0
 
     def start(self):
         registry = PlayerRegistry(make_catalog(*self.arguments), self.limits)

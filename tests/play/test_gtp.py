@@ -19,7 +19,7 @@ from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.play.gtp import (
     MAX_MOVES,
     Command,
-    Engine,
+    GtpEngine,
     Inbox,
     analyzed_moves,
     failure,
@@ -44,7 +44,7 @@ class Conversation:
                 return players.load(player, game)
             return player
 
-        self.engine = Engine(games.make(game), load)
+        self.engine = GtpEngine(games.make(game), load)
 
     def send(self, text: str | bytes) -> str:
         """Returns the complete output for some lines."""
@@ -332,13 +332,13 @@ def test_a_player_of_one_game_refuses_others(talk, capsys):
         return Scripted(0)
 
     conversation = talk("go:5,0.5", "random")
-    conversation.engine = Engine(games.make("go:5,0.5"), load)
+    conversation.engine = GtpEngine(games.make("go:5,0.5"), load)
     asked = ["boardsize 5", "komi 0.5", "boardsize 7", "komi 7.5", "genmove b"]
     answers = ["= ", "= ", "? unacceptable size", "= ", "= A5"]
     assert conversation.ask(*asked) == answers
     assert "azjax: not for go:7,komi=0.5" in capsys.readouterr().err
     with pytest.raises(ValueError, match="not for go:7"):
-        Engine(games.make("go:7"), load)
+        GtpEngine(games.make("go:7"), load)
 
 
 @pytest.fixture(scope="module")

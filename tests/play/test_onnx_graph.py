@@ -8,9 +8,9 @@ from untrained import untrained_shapes
 from azjax import games, players
 from azjax.networks import (
     ConvTrunkConfig,
+    CustomModules,
     DenseTrunkConfig,
     NetworkConfig,
-    Parts,
     predict,
     result_probabilities,
 )
@@ -32,10 +32,10 @@ CONFIGS = [
 ]
 
 
-def make_player(config, game=None, parts=None):
+def make_player(config, game=None, modules=None):
     """Returns a player whose layers all change their inputs."""
     game = game or games.make("connect_four")
-    network, shapes = untrained_shapes(game, config, parts)
+    network, shapes = untrained_shapes(game, config, modules)
     rng = np.random.default_rng(1)
     variables = jax.tree.map(
         lambda leaf: np.asarray(
@@ -142,6 +142,8 @@ def test_custom_modules_are_refused():
             rngs=rngs,
         )
 
-    trained = make_player(NetworkConfig(trunk=DENSE), parts=Parts(trunk=make_trunk))
+    trained = make_player(
+        NetworkConfig(trunk=DENSE), modules=CustomModules(trunk=make_trunk)
+    )
     with pytest.raises(ValueError, match="the trunk OwnTrunk cannot be exported"):
         onnx_graph.to_onnx(trained)

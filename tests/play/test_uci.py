@@ -14,11 +14,11 @@ from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.play.uci import (
     NUM_SLICES,
     Clock,
-    Engine,
-    Limits,
     PositionReader,
     Progress,
     Searcher,
+    SearchLimits,
+    UciEngine,
     info_lines,
     parse_go,
     variations,
@@ -37,7 +37,7 @@ class Conversation:
         chess = games.make("chess", max_moves=12)  # short playouts
         if isinstance(player, str):
             player = players.load_compiled(player, chess)
-        self.engine = Engine(chess, player, self._lines.put)
+        self.engine = UciEngine(chess, player, self._lines.put)
         self.ask("isready", until="readyok")
 
     def send(self, *lines):
@@ -475,26 +475,28 @@ def nodes(searcher, limits, simulations=SIMULATIONS, *, is_stopped=False):
 def test_a_search_ends_at_its_limits(make, spec):
     searcher = make(spec)
     assert searcher.simulations == SIMULATIONS
-    assert nodes(searcher, Limits()) == list(range(2, SIMULATIONS + 1, 2))
-    assert nodes(searcher, Limits(), 7) == [2, 4, 6, 7]
-    assert nodes(searcher, Limits(nodes=5)) == [2, 4, 5]
-    assert nodes(searcher, Limits(nodes=5), 4) == [2, 4]
-    assert nodes(searcher, Limits(depth=1)) == [2]
-    assert nodes(searcher, Limits(seconds=0.0))[-1] <= 2
-    assert nodes(searcher, Limits(), is_stopped=True) == [2]
+    assert nodes(searcher, SearchLimits()) == list(range(2, SIMULATIONS + 1, 2))
+    assert nodes(searcher, SearchLimits(), 7) == [2, 4, 6, 7]
+    assert nodes(searcher, SearchLimits(nodes=5)) == [2, 4, 5]
+    assert nodes(searcher, SearchLimits(nodes=5), 4) == [2, 4]
+    assert nodes(searcher, SearchLimits(depth=1)) == [2]
+    assert nodes(searcher, SearchLimits(seconds=0.0))[-1] <= 2
+    assert nodes(searcher, SearchLimits(), is_stopped=True) == [2]
     if spec == UCT:  # which has no plan
-        assert nodes(searcher, Limits(seconds=1e-9)) == [2]
-        assert nodes(searcher, Limits(seconds=1e6))[-1] == SIMULATIONS
+        assert nodes(searcher, SearchLimits(seconds=1e-9)) == [2]
+        assert nodes(searcher, SearchLimits(seconds=1e6))[-1] == SIMULATIONS
 
 
 def test_sequential_halving_plans_its_simulations_by_the_clock_and_its_speed(make):
     for seconds, planned in ((1e-9, 1), (1e6, SIMULATIONS)):
-        assert nodes(make(GUMBEL), Limits(seconds=seconds))[-1] == planned
+        assert nodes(make(GUMBEL), SearchLimits(seconds=seconds))[-1] == planned
 
 
 def test_every_slice_is_restricted_to_moves(make):
     allowed, reports = np.isin(np.arange(9), [3, 8]), []
-    make(GUMBEL).search(first_state(GAME), Clock(Limits()), 10, reports.append, allowed)
+    make(GUMBEL).search(
+        first_state(GAME), Clock(SearchLimits()), 10, reports.append, allowed
+    )
     for decision, _, _ in reports:
         assert decision.action in (3, 8)
         assert not decision.policy[~allowed].any()
@@ -504,28 +506,28 @@ def test_every_slice_is_restricted_to_moves(make):
 def test_a_player_without_search_decides_at_once(make):
     searcher = make(RANDOM)
     assert searcher.simulations == 0
-    assert nodes(searcher, Limits(is_infinite=True), 0) == [1]
+    assert nodes(searcher, SearchLimits(is_infinite=True), 0) == [1]
 
 
 @pytest.mark.parametrize(
     ("text", "limits"),
     [
-        ("", Limits()),
-        ("nodes 50 depth 3", Limits(nodes=50, depth=3)),
-        ("nodes 0 depth -2", Limits(nodes=1, depth=1)),
-        ("movetime 1500", Limits(seconds=1.5)),
-        ("wtime 60000 btime 1000", Limits(seconds=2.0)),
-        ("wtime 60000 winc 2000 btime 1", Limits(seconds=3.5)),
-        ("wtime 60000 movestogo 10", Limits(seconds=6.0)),
-        ("wtime 1000 movestogo 1", Limits(seconds=0.8)),
-        ("wtime 1000 winc 60000", Limits(seconds=0.8)),
-        ("wtime -50", Limits(seconds=0.01)),
-        ("btime 60000", Limits()),
-        ("infinite", Limits(is_infinite=True)),
-        ("infinite wtime 60000", Limits(is_infinite=True)),
-        ("ponder wtime 60000", Limits(seconds=2.0, is_ponder=True)),
-        ("nodes x movetime ٣ searchmoves e2e4", Limits()),
-        ("nodes", Limits()),
+        ("", SearchLimits()),
+        ("nodes 50 depth 3", SearchLimits(nodes=50, depth=3)),
+        ("nodes 0 depth -2", SearchLimits(nodes=1, depth=1)),
+        ("movetime 1500", SearchLimits(seconds=1.5)),
+        ("wtime 60000 btime 1000", SearchLimits(seconds=2.0)),
+        ("wtime 60000 winc 2000 btime 1", SearchLimits(seconds=3.5)),
+        ("wtime 60000 movestogo 10", SearchLimits(seconds=6.0)),
+        ("wtime 1000 movestogo 1", SearchLimits(seconds=0.8)),
+        ("wtime 1000 winc 60000", SearchLimits(seconds=0.8)),
+        ("wtime -50", SearchLimits(seconds=0.01)),
+        ("btime 60000", SearchLimits()),
+        ("infinite", SearchLimits(is_infinite=True)),
+        ("infinite wtime 60000", SearchLimits(is_infinite=True)),
+        ("ponder wtime 60000", SearchLimits(seconds=2.0, is_ponder=True)),
+        ("nodes x movetime ٣ searchmoves e2e4", SearchLimits()),
+        ("nodes", SearchLimits()),
     ],
 )
 def test_the_limits_of_white_are_read(text, limits):
@@ -535,15 +537,17 @@ def test_the_limits_of_white_are_read(text, limits):
 
 
 def test_a_clock_ends_at_its_limits():
-    assert not Clock(Limits()).is_over(99, 99.0)
-    assert Clock(Limits(depth=3)).is_over(3, 0.0)
-    assert not Clock(Limits(depth=3)).is_over(2, 0.0)
-    assert Clock(Limits(seconds=0.0)).is_over(1, 0.0)
-    assert Clock(Limits(seconds=1000.0)).is_over(1, 2000.0)
-    assert not Clock(Limits(seconds=1000.0)).is_over(1, 0.0)
+    assert not Clock(SearchLimits()).is_over(99, 99.0)
+    assert Clock(SearchLimits(depth=3)).is_over(3, 0.0)
+    assert not Clock(SearchLimits(depth=3)).is_over(2, 0.0)
+    assert Clock(SearchLimits(seconds=0.0)).is_over(1, 0.0)
+    assert Clock(SearchLimits(seconds=1000.0)).is_over(1, 2000.0)
+    assert not Clock(SearchLimits(seconds=1000.0)).is_over(1, 0.0)
 
 
-@pytest.mark.parametrize("limits", [Limits(is_infinite=True), Limits(is_ponder=True)])
+@pytest.mark.parametrize(
+    "limits", [SearchLimits(is_infinite=True), SearchLimits(is_ponder=True)]
+)
 def test_a_waiting_clock_waits_for_stop(limits):
     clock = Clock(limits)
     assert clock.is_waiting
@@ -553,11 +557,11 @@ def test_a_waiting_clock_waits_for_stop(limits):
 
 
 def test_time_counts_from_the_hit_of_a_ponder_search():
-    clock = Clock(Limits(seconds=0.0, is_ponder=True))
+    clock = Clock(SearchLimits(seconds=0.0, is_ponder=True))
     assert not clock.is_over(1, 0.0)
     clock.ponderhit()
     assert clock.is_over(1, 0.0)
     clock.wait()
-    infinite = Clock(Limits(is_infinite=True))
+    infinite = Clock(SearchLimits(is_infinite=True))
     infinite.ponderhit()
     assert infinite.is_waiting

@@ -31,7 +31,7 @@ KEY = jax.random.key(0)
 class CountingPlayer:
     """Plays at random with a carry, the number of its moves, as the value."""
 
-    draws_in_parts: ClassVar[bool] = True
+    draws_in_lanes: ClassVar[bool] = True
 
     def choose(self, rng_key, states):
         return RandomPlayer(GAME).choose(rng_key, states)
@@ -123,7 +123,7 @@ def main() -> dict:
         division = Division(devices=jax.devices()[:number])
         layout = batch_layout(size, [searcher], division)
         mesh_size = layout.mesh and layout.mesh.size
-        layouts.append([layout.size, layout.num_parts, mesh_size])
+        layouts.append([layout.size, layout.num_lanes, mesh_size])
     return {
         "others": others,
         "used": used,

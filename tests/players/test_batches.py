@@ -21,7 +21,7 @@ from azjax.players import (
     RandomPlayer,
     choose,
 )
-from azjax.players.batches import NUM_PARTS, BatchLayout, Division, batch_layout
+from azjax.players.batches import NUM_LANES, BatchLayout, Division, batch_layout
 
 GAME = games.make("tic_tac_toe")
 PROGRAM = Path(__file__).with_name("four_devices.py")
@@ -101,9 +101,9 @@ class OneKey:
     ("layout", "expected"),
     [
         # One device uses the same parts as several.
-        ((512, [RandomPlayer(GAME)]), BatchLayout(512, NUM_PARTS)),
+        ((512, [RandomPlayer(GAME)]), BatchLayout(512, NUM_LANES)),
         ((100, [RandomPlayer(GAME), OneKey()]), BatchLayout(100)),
-        ((512, [RandomPlayer(GAME)], Division(num_parts=1)), BatchLayout(512)),
+        ((512, [RandomPlayer(GAME)], Division(num_lanes=1)), BatchLayout(512)),
     ],
 )
 def test_one_device_has_all_parts_or_one_key(layout, expected):
@@ -116,10 +116,10 @@ class Remote(NamedTuple):
     process_index: int
 
 
-def divided(num_parts, num_processes, size=64):
+def divided(num_lanes, num_processes, size=64):
     """The layout in the first of several processes with one device each."""
     remote = [Remote(index) for index in range(1, num_processes)]
-    division = Division(num_parts, [*jax.local_devices()[:1], *remote])
+    division = Division(num_lanes, [*jax.local_devices()[:1], *remote])
     return batch_layout(size, [RandomPlayer(GAME)], division)
 
 

@@ -83,7 +83,7 @@ SETTINGS = [
     ),
     ({"kind": "a\n\x1b[31m" + "x" * 100_000}, "trained by another algorithm"),
     ({"kind": "q_learning"}, "trained by another algorithm; load it as q_learning"),
-    ({"has_own_parts": True}, "modules of the user's own"),
+    ({"has_custom_modules": True}, "modules of the user's own"),
     *(
         ({key: ABSENT}, f"its settings lack '{key}'")
         for key in ("game", "options", "network", "seed")

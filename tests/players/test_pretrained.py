@@ -3,7 +3,7 @@ import pytest
 
 from azjax import arena, games, players
 from azjax.players.serialization import pretrained_directory
-from azjax.training.model_card import CARD_FILE
+from azjax.training.analysis.model_card import CARD_FILE
 
 DIRECTORIES = sorted(players.shipped_players().iterdir())
 

@@ -11,14 +11,14 @@ from flax import nnx
 from untrained import untrained
 
 from azjax import games, players
-from azjax.networks import Parts
+from azjax.networks import CustomModules
 from azjax.players import (
     DEFAULT_SIMULATIONS,
     AlphaZeroPlayer,
     GreedyPlayer,
     MCTSPlayer,
     MinimaxPlayer,
-    MissingPartsError,
+    MissingModulesError,
     NetworkPlayer,
     RandomPlayer,
     save_player,
@@ -295,18 +295,18 @@ class LinearTrunk(nnx.Module):
 
 
 def custom_parts(width):
-    return Parts(trunk=functools.partial(LinearTrunk, width=width))
+    return CustomModules(trunk=functools.partial(LinearTrunk, width=width))
 
 
 def test_a_network_with_custom_parts_is_loaded_with_them_if_they_fit(trained, tmp_path):
     network, variables = untrained(trained.game, trained.config, custom_parts(3))
     player = dataclasses.replace(
-        trained, network=network, variables=variables, has_own_parts=True
+        trained, network=network, variables=variables, has_custom_modules=True
     )
     save_player(tmp_path / "player", player)
     load = functools.partial(load_learned, "network", tmp_path, trained.game)
     assert load(custom_parts(3)).game == trained.game
-    with pytest.raises(MissingPartsError, match="--parts MODULE:NAME"):
+    with pytest.raises(MissingModulesError, match="--modules MODULE:NAME"):
         load()
     # Others are not built, which would take 200 GB.
     for width, message in (

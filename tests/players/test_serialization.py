@@ -13,8 +13,8 @@ from untrained import untrained
 
 from azjax import games
 from azjax.networks import (
+    CustomModules,
     NetworkConfig,
-    Parts,
     QNetworkConfig,
     TrunkConfig,
     init_q_network,
@@ -54,12 +54,15 @@ class FlatTrunk(nnx.Module):
         return observation.reshape(len(observation), -1)
 
 
-def untrained_player(config, parts=None):
+def untrained_player(config, modules=None):
     """Returns a player of tic-tac-toe with its first network."""
     return TrainedPlayer(
-        *(TIC_TAC_TOE, *untrained(TIC_TAC_TOE, config, parts), config, GumbelConfig()),
+        TIC_TAC_TOE,
+        *untrained(TIC_TAC_TOE, config, modules),
+        config,
+        GumbelConfig(),
         seed=0,
-        has_own_parts=parts is not None,
+        has_custom_modules=modules is not None,
     )
 
 
@@ -152,14 +155,14 @@ def test_a_link_is_read_and_replaced(trained, directory):
 def test_custom_modules_are_used_by_networks_that_were_made_with_them(
     trained, directory, tmp_path
 ):
-    parts = Parts(trunk=FlatTrunk)
-    save_player(tmp_path / "own", untrained_player(trained.config, parts))
-    own = load_player(tmp_path / "own", parts)
-    assert own.has_own_parts
-    variables = untrained_player(trained.config, parts).variables
+    modules = CustomModules(trunk=FlatTrunk)
+    save_player(tmp_path / "own", untrained_player(trained.config, modules))
+    own = load_player(tmp_path / "own", modules)
+    assert own.has_custom_modules
+    variables = untrained_player(trained.config, modules).variables
     chex.assert_trees_all_equal(own.variables, variables)
-    without = load_player(directory, parts)
-    assert not without.has_own_parts
+    without = load_player(directory, modules)
+    assert not without.has_custom_modules
     chex.assert_trees_all_equal(without.variables, trained.variables)
 
 
@@ -190,7 +193,7 @@ def test_a_registered_trunk_is_saved_and_loaded_by_name(tmp_path, monkeypatch):
     save_player(tmp_path, player)
     loaded = load_player(tmp_path)
     assert loaded.config == player.config
-    assert not loaded.has_own_parts
+    assert not loaded.has_custom_modules
     chex.assert_trees_all_equal(loaded.variables, player.variables)
     del classes["flat"]
     with pytest.raises(ValueError, match=r"unknown trunk 'flat'; .* import the module"):

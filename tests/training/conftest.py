@@ -7,7 +7,8 @@ from matplotlib.figure import Figure
 from training.tiny_runs import config, stopping_after
 
 from azjax.data import GAMES, game_files
-from azjax.training import plots, train
+from azjax.training import train
+from azjax.training.analysis import plots
 
 
 @contextlib.contextmanager

@@ -31,10 +31,10 @@ from azjax.training import (
     make_algorithm,
     train_iteration,
 )
-from azjax.training.checkpoints import Checkpoints, digest
 from azjax.training.config import MAX_LENGTH
+from azjax.training.game_reader import GameReader
 from azjax.training.lanes import abstract_state, spread_lanes
-from azjax.training.stored_games import StoredGames
+from azjax.training.run.checkpoints import Checkpoints, digest
 
 COLLECTIVES = re.compile(
     r" (all-reduce|all-gather|all-to-all|collective-permute|reduce-scatter)"
@@ -102,10 +102,12 @@ def run(config: TrainConfig, number: int, iterations: int, state=None, cursor=No
     state = algorithm.init(variables) if state is None else state
     stored, rows = None, []
     if config.learn_from:
-        stored = StoredGames(config, games.make(config.game), algorithm.lanes)
+        stored = GameReader(config, games.make(config.game), algorithm.lanes)
         stored.seek(cursor or stored.cursor)
     for _ in range(iterations):
-        state, metrics = train_iteration(algorithm, config, state, 0.5, stored=stored)
+        state, metrics = train_iteration(
+            algorithm, config, state, 0.5, game_reader=stored
+        )
         rows.append({name: float(value) for name, value in metrics.items()})
     return (state, stored and stored.cursor), [digest(state), rows]
 

@@ -3,8 +3,8 @@
 import json
 
 from azjax.training import TrainConfig
-from azjax.training.metrics import METRICS_FILE
-from azjax.training.run_directory import open_run_directory
+from azjax.training.run.directory import open_run_directory
+from azjax.training.run.metrics import METRICS_FILE
 
 
 def counters(iteration):

@@ -16,9 +16,9 @@ from azjax.players import RandomPlayer, TrainedPlayer, first_network
 from azjax.players.batches import Division
 from azjax.search import GumbelConfig
 from azjax.training import EvaluationConfig
-from azjax.training.distributed import join_processes
 from azjax.training.evaluation import Evaluator
 from azjax.training.loop import named_players
+from azjax.training.run.processes import join_processes
 
 GAME = games.make("tic_tac_toe")
 NETWORK = NetworkConfig(DenseTrunkConfig(width=16, num_blocks=1))

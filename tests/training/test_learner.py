@@ -12,7 +12,7 @@ from untrained import untrained, untrained_shapes
 from azjax import games
 from azjax.networks import (
     AuxiliaryHead,
-    Parts,
+    CustomModules,
     PolicyHead,
     predict,
 )
@@ -353,7 +353,7 @@ def cells_parts(loss, weight=1.0):
         loss=loss,
         weight=weight,
     )
-    return Parts(auxiliary=(head,))
+    return CustomModules(auxiliary=(head,))
 
 
 def test_unfinished_games_have_no_auxiliary_loss():

@@ -11,7 +11,7 @@ from azjax.training import (
     TrainConfig,
     train,
 )
-from azjax.training.metrics import METRICS_FILE, read_metrics
+from azjax.training.run.metrics import METRICS_FILE, read_metrics
 
 pytestmark = [pytest.mark.slow, pytest.mark.usefixtures("quick_plots")]
 

@@ -20,9 +20,9 @@ from untrained import untrained_shapes
 from azjax import games, players
 from azjax.networks import (
     ConvTrunkConfig,
+    CustomModules,
     DenseTrunkConfig,
     NetworkConfig,
-    Parts,
     predict,
 )
 from azjax.search import GumbelConfig
@@ -31,17 +31,17 @@ from azjax.training import (
     EvaluationConfig,
     ReplayConfig,
     ValueTarget,
-    clock,
     head_losses,
     lambda_target,
     repeated_config,
     train,
 )
 from azjax.training import loop as module
-from azjax.training.checkpoints import Checkpoints
 from azjax.training.initial_player import initial_variables
-from azjax.training.run_directory import run_id
-from azjax.training.schedule import read_schedule
+from azjax.training.run import clock
+from azjax.training.run.checkpoints import Checkpoints
+from azjax.training.run.directory import run_id
+from azjax.training.run.schedule import read_schedule
 
 GAME = games.make("tic_tac_toe")
 pytestmark = pytest.mark.usefixtures("quick_plots", "shared_programs")
@@ -395,15 +395,15 @@ def test_a_run_of_minutes_is_reproduced_bit_for_bit(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_custom_parts_and_optimizer_learn_and_load(tmp_path):
-    parts = Parts(trunk=Trunk)
+    parts = CustomModules(trunk=Trunk)
     run = train(
         config(tmp_path / "run", iterations=3),
-        parts=parts,
+        modules=parts,
         optimizer=optax.adam(1e-3),
     )
     assert run.finished
     assert run.last["updates"] == 4
-    assert run.player.has_own_parts
+    assert run.player.has_custom_modules
     loaded = players.load_player(run.directory, parts)
     jax.tree.map(np.testing.assert_array_equal, loaded.variables, run.player.variables)
     with pytest.raises(ValueError, match="modules of the user's own"):

@@ -19,7 +19,7 @@ from azjax.players import Choice, RandomPlayer, choose, load
 from azjax.training import TrainConfig
 from azjax.training.config import FitConfig, QConfig, QEvaluationConfig
 from azjax.training.q_learning import train_q
-from azjax.training.run_directory import open_run_directory
+from azjax.training.run.directory import open_run_directory
 
 GAME = games.make("tic_tac_toe")
 pytestmark = pytest.mark.usefixtures("quick_plots")

@@ -15,10 +15,10 @@ from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.players import AlphaZeroPlayer
 from azjax.search import GumbelConfig
 from azjax.training import reanalysis
+from azjax.training.game_reader import GameReader
 from azjax.training.lanes import spread_lanes
 from azjax.training.reanalysis import PositionSearches, Reanalyzed, reanalyze
-from azjax.training.run_directory import locked
-from azjax.training.stored_games import StoredGames
+from azjax.training.run.directory import locked
 
 TRUNK = DenseTrunkConfig(num_blocks=1, width=5, stem_channels=8, window=2)
 LATER = {8: [4, 0, 1, 7, 2, 6, 3, 5, 8], 9: [0, 3, 1, 4, 2]}
@@ -154,7 +154,7 @@ def test_a_run_learns_from_the_new_games(done):
     lanes = spread_lanes(
         settings.num_lanes, one_by_one=False, devices=jax.devices()[:1]
     )
-    _, metrics = StoredGames(settings, GAME, lanes).chunk()
+    _, metrics = GameReader(settings, GAME, lanes).chunk()
     assert metrics["games"] > 0
 
 

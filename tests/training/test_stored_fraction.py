@@ -21,10 +21,10 @@ from azjax.training import (
     train,
     train_iteration,
 )
-from azjax.training.forecast import phases
+from azjax.training.analysis.forecast import phases
+from azjax.training.game_reader import GameReader
 from azjax.training.lanes import abstract_state
 from azjax.training.memory import required_memory
-from azjax.training.stored_games import StoredGames
 
 GAME = games.make("tic_tac_toe")
 pytestmark = pytest.mark.usefixtures("quick_plots", "shared_programs")
@@ -85,11 +85,13 @@ class FirstChunk(NamedTuple):
 @pytest.fixture(scope="module")
 def first_chunk(made):
     settings, algorithm = made.settings, made.algorithm
-    stored = StoredGames(settings, GAME, algorithm.lanes)
-    read, counts = StoredGames(settings, GAME, algorithm.lanes).chunk()
+    stored = GameReader(settings, GAME, algorithm.lanes)
+    read, counts = GameReader(settings, GAME, algorithm.lanes).chunk()
     state, found, sizes = algorithm.init(made.variables), None, []
     for _ in range(3):
-        state, row = train_iteration(algorithm, settings, state, 0.0, stored=stored)
+        state, row = train_iteration(
+            algorithm, settings, state, 0.0, game_reader=stored
+        )
         found = found or jax.device_get((state.games, state.replay.chunk, row))
         programs = (*algorithm.self_play._jitted.values(), algorithm.insert)
         sizes.append([program._cache_size() for program in programs])
@@ -217,7 +219,7 @@ def test_a_run_does_not_continue_with_another_fraction(mixed, undisturbed):
 
 def test_the_games_of_a_mixed_run_can_be_learned_from(mixed, made):
     settings = half_stored("unused", mixed.directory)
-    chunk, _ = StoredGames(settings, GAME, made.algorithm.lanes).chunk()
+    chunk, _ = GameReader(settings, GAME, made.algorithm.lanes).chunk()
     assert np.asarray(chunk.terminated).any()
 
 

@@ -12,18 +12,18 @@ from azjax import games, players
 from azjax.networks import (
     AuxiliaryHead,
     ConvTrunkConfig,
+    CustomModules,
     NetworkConfig,
-    Parts,
 )
 from azjax.training import (
     EvaluationConfig,
     LearnerConfig,
     ReplayConfig,
     TrainConfig,
-    forecast,
     load_config,
     train,
 )
+from azjax.training.analysis import forecast
 from azjax.training.territory import (
     has_owners,
     territory_heads,
@@ -166,7 +166,7 @@ def test_a_run_learns_territory_and_its_player_has_no_heads_of_it(run):
     assert rows(run)
     assert all(row["owners_loss"] > 0 and row["margin_loss"] > 0 for row in rows(run))
     loaded = players.load_player(run.directory)
-    assert not loaded.has_own_parts
+    assert not loaded.has_custom_modules
     assert "auxiliary" not in loaded.variables.params
     jax.tree.map(np.testing.assert_array_equal, loaded.variables, run.player.variables)
 
@@ -211,7 +211,7 @@ def test_a_game_without_territory_refuses_the_weight(tmp_path):
 def test_heads_of_the_user_must_have_other_names(tmp_path):
     own = AuxiliaryHead("owners", lambda shape, rngs: None, None, None)  # pyright: ignore
     with pytest.raises(ValueError, match="different names"):
-        train(config(tmp_path), parts=Parts(auxiliary=(own,)))
+        train(config(tmp_path), modules=CustomModules(auxiliary=(own,)))
 
 
 @pytest.mark.slow

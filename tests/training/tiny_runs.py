@@ -18,7 +18,7 @@ from azjax.training import (
     SelfPlayConfig,
     TrainConfig,
 )
-from azjax.training.reporting import Reporter
+from azjax.training.run.display import Reporter
 
 TINY_NETWORK = NetworkConfig(
     trunk=DenseTrunkConfig(width=16, num_blocks=1, stem_channels=8, window=3)

@@ -4,7 +4,7 @@
 """
 
 from azjax.play.server.catalog import Catalog, make_catalog
-from azjax.play.server.limits import Limits
+from azjax.play.server.limits import ServerLimits
 from azjax.play.server.registry import PlayerRegistry, Warmer
 
-__all__ = ["Catalog", "Limits", "PlayerRegistry", "Warmer", "make_catalog"]
+__all__ = ["Catalog", "PlayerRegistry", "ServerLimits", "Warmer", "make_catalog"]

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from azjax import games
 from azjax.games import Game, game_options
-from azjax.networks import Parts
+from azjax.networks import CustomModules
 from azjax.play.opponents import (
     default_mcts,
     default_minimax,
@@ -26,7 +26,7 @@ from azjax.players.player_spec import public_name, split_name, unused_name
 from azjax.players.registry import load_learned
 from azjax.players.serialization import PRETRAINED
 from azjax.settings import is_number
-from azjax.training.run_directory import CONFIG_FILE
+from azjax.training.run.directory import CONFIG_FILE
 
 RESULTS_FILE = "results.json"
 MAX_BYTES = 2**20  # of a file of results
@@ -146,15 +146,15 @@ class PlayerOffer:
     rating: float | None = None
     directory: Path | None = None
 
-    def load(self, game: Game, parts: Parts | None = None) -> AnyPlayer:
+    def load(self, game: Game, modules: CustomModules | None = None) -> AnyPlayer:
         """Loads the player.
 
         Raises:
             ValueError: the player cannot be loaded.
         """
         if self.directory is None:
-            return load(self.source, game, parts)
-        return load_learned(self.source, self.directory, game, parts)
+            return load(self.source, game, modules)
+        return load_learned(self.source, self.directory, game, modules)
 
     @property
     def rating_key(self) -> str:
@@ -182,13 +182,13 @@ class Catalog:
 
     The runs are read again every `REFRESH_INTERVAL`.
 
-    parts: the operator's modules for custom networks.
+    modules: the operator's modules for custom networks.
 
     Args:
         games: games by key, without the players of runs.
         runs_directory: contains the runs; it need not exist.
         has_all: whether the games of runs are offered in addition to `games`.
-        parts: see above.
+        modules: see above.
     """
 
     def __init__(
@@ -197,9 +197,9 @@ class Catalog:
         runs_directory: Path,
         *,
         has_all: bool,
-        parts: Parts | None = None,
+        modules: CustomModules | None = None,
     ):
-        self.parts = parts
+        self.modules = modules
         self._configured, self._directory, self._has_all = (
             games,
             runs_directory,
@@ -275,7 +275,7 @@ def make_catalog(
     names: Sequence[str],
     specs: Sequence[str],
     runs_directory: Path,
-    parts: Parts | None = None,
+    modules: CustomModules | None = None,
 ) -> Catalog:
     """Makes the catalog from the command line's arguments.
 
@@ -283,7 +283,7 @@ def make_catalog(
         names: names of the games; empty for all games.
         specs: additional players, `GAME=SPEC` or `GAME=NAME=SPEC`.
         runs_directory: contains the runs; it need not exist.
-        parts: the operator's modules for custom networks.
+        modules: the operator's modules for custom networks.
 
     Raises:
         ValueError: a game or a player is unknown.
@@ -309,7 +309,7 @@ def make_catalog(
         alias, spec = split_name(player)
         if spec == "human":
             raise ValueError("--player must not be 'human'")
-        load(spec, offer.game, parts)  # raises early if the player is invalid
+        load(spec, offer.game, modules)  # raises early if the player is invalid
         name = alias or public_name(spec)
         same = offer.players.get(name)
         if same is not None and same.source == spec:
@@ -320,7 +320,7 @@ def make_catalog(
         others = (p for p in offer.players.values() if p.name != added.name)
         players = _ranked([*others, added])
         offered[key] = dataclasses.replace(offer, players=players)
-    return Catalog(offered, runs_directory, has_all=not names, parts=parts)
+    return Catalog(offered, runs_directory, has_all=not names, modules=modules)
 
 
 def find_key(text: str, offers: Mapping[str, GameOffer]) -> str | None:

@@ -19,15 +19,15 @@ from azjax.play.server.runs import (
     one_line,
     stat_inside,
 )
-from azjax.training.comparison import (
+from azjax.training.analysis.comparison import (
     SavedRun,
     draw_comparison,
     measures,
     read_run,
     sections,
 )
-from azjax.training.metrics import METRICS_FILE
-from azjax.training.run_directory import CONFIG_FILE
+from azjax.training.run.directory import CONFIG_FILE
+from azjax.training.run.metrics import METRICS_FILE
 
 MAX_RUNS = 8  # of a comparison
 MAX_METRICS_BYTES = 2**26

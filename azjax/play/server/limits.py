@@ -7,7 +7,7 @@ from azjax.settings import Within, check
 
 
 @dataclasses.dataclass(frozen=True)
-class Limits:
+class ServerLimits:
     """Limits of client requests; azjax's own page stays below them.
 
     connections: maximum number of open WebSockets; a new one beyond it closes the one

@@ -29,7 +29,7 @@ from azjax.play.incremental_search import (
 )
 from azjax.play.server.catalog import Catalog, GameOffer, PlayerOffer
 from azjax.play.server.comparing import Comparisons
-from azjax.play.server.limits import Limits
+from azjax.play.server.limits import ServerLimits
 from azjax.play.server.memory import (
     PROGRAM_BYTES,
     Cache,
@@ -102,7 +102,7 @@ class SharedResources:
         seed: seed of the players' random choices; None draws one.
     """
 
-    def __init__(self, limits: Limits, seed: int | None = None):
+    def __init__(self, limits: ServerLimits, seed: int | None = None):
         self.limits, self.seed = limits, seed
         self.activity = Activity()
         self.cache = Cache(limits.memory_bytes)
@@ -287,7 +287,7 @@ class QueuedPlayer:
         limits: limits of each search.
     """
 
-    def __init__(self, loaded: LoadedPlayer, limits: Limits):
+    def __init__(self, loaded: LoadedPlayer, limits: ServerLimits):
         self.is_done = False
         self._loaded, self._limits = loaded, limits
         self._changed = threading.Event()
@@ -346,7 +346,7 @@ class PlayerRegistry:
         seed: seed of the players' random choices; None draws one.
     """
 
-    def __init__(self, catalog: Catalog, limits: Limits, seed: int | None = None):
+    def __init__(self, catalog: Catalog, limits: ServerLimits, seed: int | None = None):
         self.catalog, self.limits = catalog, limits
         self._resources = SharedResources(limits, seed)
         self.activity, self.cache = self._resources.activity, self._resources.cache
@@ -407,7 +407,7 @@ class PlayerRegistry:
             with self._loading:
                 file_times = _file_times(player.directory)
                 try:
-                    made = player.load(offer.game, self.catalog.parts)
+                    made = player.load(offer.game, self.catalog.modules)
                 except Exception as error:  # also out of memory: the server must go on
                     # The client must not learn the path of the run.
                     reason = f"{player.name} cannot be loaded: {one_line(error)}"

@@ -20,7 +20,7 @@ from websockets.frames import Frame, Opcode
 from websockets.server import ServerProtocol
 
 from azjax.play.server.connection import POLICY_VIOLATION, RateLimiter
-from azjax.play.server.limits import Limits
+from azjax.play.server.limits import ServerLimits
 from azjax.settings import check_int
 
 SPARE_FILES = 2200  # open files in addition to the WebSockets
@@ -51,7 +51,7 @@ def listen(host: str, port: int) -> socket.socket:
         ) from None
 
 
-def run_server(app: Starlette, listener: socket.socket, limits: Limits) -> None:
+def run_server(app: Starlette, listener: socket.socket, limits: ServerLimits) -> None:
     """Serves until SIGINT or SIGTERM.
 
     Raises:
@@ -61,7 +61,7 @@ def run_server(app: Starlette, listener: socket.socket, limits: Limits) -> None:
     make_server(app, limits).run(sockets=[listener])
 
 
-def make_server(app: Starlette, limits: Limits) -> uvicorn.Server:
+def make_server(app: Starlette, limits: ServerLimits) -> uvicorn.Server:
     """Returns a configured server that is not running."""
     return _Server(_Config(app, limits))
 
@@ -77,7 +77,7 @@ class _Server(uvicorn.Server):
 class _Config(uvicorn.Config):
     """The server's settings, which its connections receive."""
 
-    def __init__(self, app: Starlette, limits: Limits):
+    def __init__(self, app: Starlette, limits: ServerLimits):
         super().__init__(
             app,
             http=_HttpProtocol,
@@ -154,7 +154,7 @@ class _Frames(ServerProtocol):
     """Limits the rate of frames that are no message of their own: pings, which are
     answered, pongs and fragments, which may be empty."""
 
-    def __init__(self, limits: Limits):
+    def __init__(self, limits: ServerLimits):
         super().__init__(max_size=limits.message_bytes)
         self._limiter = RateLimiter(limits.messages_per_second, limits.message_burst)
 

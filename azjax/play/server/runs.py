@@ -20,10 +20,10 @@ from azjax.games import Game, game_title
 from azjax.play.server.messages import shown
 from azjax.players.serialization import PLAYER_FILE, Q_LEARNING
 from azjax.settings import check_format, is_number
-from azjax.training.metrics import METRICS_FILE, SCORES, parse_rows
-from azjax.training.plots import PLOT_FILE
-from azjax.training.reporting import duration
-from azjax.training.run_directory import CONFIG_FILE, is_at_work
+from azjax.training.analysis.plots import PLOT_FILE
+from azjax.training.run.directory import CONFIG_FILE, is_at_work
+from azjax.training.run.display import duration
+from azjax.training.run.metrics import METRICS_FILE, SCORES, parse_rows
 
 # Does not block on pipes and does not follow links.
 _FLAGS = (

@@ -19,7 +19,7 @@ import numpy as np
 
 from azjax.games import Game, State
 from azjax.play.incremental_search import IncrementalSearch, batch_sizes
-from azjax.play.server.limits import Limits
+from azjax.play.server.limits import ServerLimits
 from azjax.play.server.memory import TreeBudget
 from azjax.players import (
     ExternalPlayer,
@@ -83,7 +83,7 @@ class Job:
         actions: tuple[int, ...],
         simulations: int,
         notify: Callable[[], object],
-        limits: Limits,
+        limits: ServerLimits,
     ):
         self.state, self.actions, self.simulations = state, actions, simulations
         self.progress: SearchProgress | None = None

@@ -11,7 +11,7 @@ from untrained import untrained_shapes
 from azjax import games
 from azjax.games.host import legal_actions
 from azjax.networks import DenseTrunkConfig, NetworkConfig
-from azjax.play.server import Limits, PlayerRegistry, make_catalog
+from azjax.play.server import PlayerRegistry, ServerLimits, make_catalog
 from azjax.players import (
     ForfeitError,
     MoveDecision,
@@ -99,6 +99,6 @@ def catalog(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def registry(catalog):
-    registry = PlayerRegistry(catalog, Limits())
+    registry = PlayerRegistry(catalog, ServerLimits())
     yield registry
     registry.close()

@@ -7,7 +7,7 @@ from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
 from azjax.play.page_files import media_type, read_page
-from azjax.play.server import Limits, PlayerRegistry, make_catalog
+from azjax.play.server import PlayerRegistry, ServerLimits, make_catalog
 from azjax.play.server.app import HEADERS, make_app
 
 NAMES = ("localhost",)
@@ -27,7 +27,7 @@ def runs_directory(tmp_path_factory):
 @pytest.fixture(scope="module")
 def client(runs_directory):
     catalog = make_catalog(["tic_tac_toe", "go:size=5"], (), runs_directory)
-    app = make_app(PlayerRegistry(catalog, Limits()), names=NAMES)
+    app = make_app(PlayerRegistry(catalog, ServerLimits()), names=NAMES)
     with TestClient(app, base_url=URL, raise_server_exceptions=True) as client:
         yield client
 
@@ -223,7 +223,7 @@ def client_of(tmp_path_factory):
     def make(token):
         catalog = make_catalog(["tic_tac_toe"], (), directory)
         app = make_app(
-            PlayerRegistry(catalog, Limits()), names=["localhost"], token=token
+            PlayerRegistry(catalog, ServerLimits()), names=["localhost"], token=token
         )
         return TestClient(app, base_url=URL)
 

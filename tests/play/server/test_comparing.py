@@ -5,7 +5,7 @@ import pytest
 from starlette.testclient import TestClient
 from training.saved_runs import evaluation_row, save_run
 
-from azjax.play.server import Limits, PlayerRegistry, make_catalog
+from azjax.play.server import PlayerRegistry, ServerLimits, make_catalog
 from azjax.play.server.app import make_app
 from azjax.play.server.comparing import (
     MAX_RUNS,
@@ -14,8 +14,8 @@ from azjax.play.server.comparing import (
 )
 from azjax.play.server.memory import Cache
 from azjax.play.server.runs import find_runs
-from azjax.training.comparison import MAX_RATES
-from azjax.training.metrics import METRICS_FILE
+from azjax.training.analysis.comparison import MAX_RATES
+from azjax.training.run.metrics import METRICS_FILE
 
 URL = "http://localhost:8000"
 ROWS = [evaluation_row(number, mistakes=0.5 / number) for number in (1, 2)]
@@ -41,7 +41,9 @@ def rows_of(described):
 
 
 def client_of(directory):
-    registry = PlayerRegistry(make_catalog(["tic_tac_toe"], (), directory), Limits())
+    registry = PlayerRegistry(
+        make_catalog(["tic_tac_toe"], (), directory), ServerLimits()
+    )
     return TestClient(make_app(registry, names=["localhost"]), base_url=URL)
 
 
@@ -126,7 +128,7 @@ def test_long_metrics_take_bounded_memory(directory):
 
 def test_comparisons_are_evicted_from_a_full_cache(directory):
     catalog = make_catalog(["tic_tac_toe"], (), directory)
-    registry = PlayerRegistry(catalog, Limits(memory_bytes=70_000))
+    registry = PlayerRegistry(catalog, ServerLimits(memory_bytes=70_000))
     comparisons, cache = registry.comparisons, registry.cache
     for runs in (runs_in(directory), runs_in(directory)[::-1]):
         assert len(comparisons.describe(runs)["names"]) == 2

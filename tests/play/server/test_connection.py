@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
 from azjax.play.incremental_search import IncrementalSearch
-from azjax.play.server import Limits, PlayerRegistry, make_catalog
+from azjax.play.server import PlayerRegistry, ServerLimits, make_catalog
 from azjax.play.server.app import make_app
 from azjax.play.server.connection import RateLimiter, ThreadPools
 from azjax.play.server.search_workers import SearchWorker
@@ -116,7 +116,7 @@ def test_start_describes_game_and_player(page):
 
 
 def test_the_first_position_is_sent_while_the_rules_compile(catalog, monkeypatch):
-    may_compile, registry = threading.Event(), PlayerRegistry(catalog, Limits())
+    may_compile, registry = threading.Event(), PlayerRegistry(catalog, ServerLimits())
 
     def compile_rules(offer, rules=registry.rules):
         assert may_compile.wait(30)
@@ -142,7 +142,7 @@ def test_the_first_position_is_sent_while_the_rules_compile(catalog, monkeypatch
 
 
 def test_a_decision_reports_that_the_search_is_compiled(catalog, monkeypatch):
-    registry = PlayerRegistry(catalog, Limits())
+    registry = PlayerRegistry(catalog, ServerLimits())
     monkeypatch.setattr(SearchWorker, "warm_up", lambda *_: None)
     with connected(registry) as page:
         page.ask("start", game="tic_tac_toe", player="random")
@@ -298,7 +298,7 @@ def failing_catalog(dying, tmp_path):
 def test_a_forfeit_is_an_error_and_the_player_stays_usable(
     failing_catalog, dying, capsys
 ):
-    with connected(PlayerRegistry(failing_catalog, Limits())) as page:
+    with connected(PlayerRegistry(failing_catalog, ServerLimits())) as page:
         page.ask("start", game="tic_tac_toe", player="dying")
         assert decide(page)[1]["action"] == 0
         dying.is_dead = True
@@ -311,7 +311,7 @@ def test_a_forfeit_is_an_error_and_the_player_stays_usable(
 
 
 def test_a_resignation_is_an_answer_and_the_session_stays_open(failing_catalog, dying):
-    with connected(PlayerRegistry(failing_catalog, Limits())) as page:
+    with connected(PlayerRegistry(failing_catalog, ServerLimits())) as page:
         page.ask("start", game="tic_tac_toe", player="dying")
         dying.is_beaten = True
         assert decide(page) == ("answer", {"resigns": True}, [])
@@ -322,7 +322,9 @@ def test_a_resignation_is_an_answer_and_the_session_stays_open(failing_catalog, 
 
 @pytest.mark.parametrize("limit", ["start_seconds", "idle_seconds"])
 def test_an_idle_connection_is_closed(failing_catalog, limit):
-    with connected(PlayerRegistry(failing_catalog, Limits(**{limit: 0.05}))) as page:
+    with connected(
+        PlayerRegistry(failing_catalog, ServerLimits(**{limit: 0.05}))
+    ) as page:
         if limit == "idle_seconds":
             page.ask("start", game="tic_tac_toe", player="dying")
         with pytest.raises(WebSocketDisconnect) as closed:
@@ -332,7 +334,8 @@ def test_an_idle_connection_is_closed(failing_catalog, limit):
 
 def test_a_full_server_first_closes_connections_without_a_game(failing_catalog):
     app = make_app(
-        PlayerRegistry(failing_catalog, Limits(connections=2)), names=["localhost"]
+        PlayerRegistry(failing_catalog, ServerLimits(connections=2)),
+        names=["localhost"],
     )
     with TestClient(app, base_url=URL) as client, contextlib.ExitStack() as stack:
 
@@ -364,7 +367,7 @@ def test_a_full_server_first_closes_connections_without_a_game(failing_catalog):
     ],
 )
 def test_too_many_requests_are_rejected(failing_catalog, dying, limit, method, params):
-    registry = PlayerRegistry(failing_catalog, Limits(**{limit: 1}))
+    registry = PlayerRegistry(failing_catalog, ServerLimits(**{limit: 1}))
     app = make_app(registry, names=["localhost"])
     with (
         TestClient(app, base_url=URL) as client,
@@ -410,7 +413,7 @@ def test_a_game_is_read_and_reviewed(started):
 
 
 def test_a_review_is_cancelled_by_a_decision(failing_catalog, dying):
-    registry = PlayerRegistry(failing_catalog, Limits())
+    registry = PlayerRegistry(failing_catalog, ServerLimits())
     with connected(registry) as page:
         page.ask("start", game="tic_tac_toe", player="dying")
         dying.may_go_on.clear()
@@ -425,7 +428,7 @@ def test_a_review_is_cancelled_by_a_decision(failing_catalog, dying):
 
 
 def test_a_review_ends_with_its_connection(failing_catalog, dying):
-    registry = PlayerRegistry(failing_catalog, Limits())
+    registry = PlayerRegistry(failing_catalog, ServerLimits())
     with connected(registry) as page:
         page.ask("start", game="tic_tac_toe", player="dying")
         dying.may_go_on.clear()
@@ -447,7 +450,7 @@ def test_a_review_that_fails_after_its_connection_is_silent(
         raise ValueError
 
     monkeypatch.setattr("azjax.play.server.connection.describe_review", fail)
-    registry = PlayerRegistry(failing_catalog, Limits())
+    registry = PlayerRegistry(failing_catalog, ServerLimits())
     with TestClient(make_app(registry, names=["localhost"]), base_url=URL) as client:
         with client.websocket_connect(SOCKET) as socket:
             page = Page(socket)

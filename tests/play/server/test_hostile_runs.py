@@ -16,7 +16,7 @@ import safetensors.numpy
 from starlette.testclient import TestClient
 
 from azjax import games
-from azjax.play.server import Limits, PlayerRegistry, make_catalog
+from azjax.play.server import PlayerRegistry, ServerLimits, make_catalog
 from azjax.play.server.app import make_app
 from azjax.players.serialization import pretrained_directory
 
@@ -51,7 +51,7 @@ def dense_player(**settings):
 PLAYERS = {
     "player-commands": {"game": COMMAND, "kind": OTHER_COMMANDS[1]},
     "player-kind": {"kind": COMMAND},
-    "player-parts": {"has_own_parts": True, "parts": OTHER_COMMANDS[3]},
+    "player-modules": {"has_custom_modules": True, "modules": OTHER_COMMANDS[3]},
     "player-lists": {name: [] for name in ("game", "options", "network", "seed")},
     "player-flat": {"network": {"width": 8}},
     "player-trunk": {"network": {"trunk": {"name": ["dense"]}}},
@@ -223,7 +223,7 @@ def test_hostile_runs_do_not_affect_a_valid_run(
     used = forget_peak()
 
     catalog = make_catalog(["tic_tac_toe"], (), directory)
-    app = make_app(PlayerRegistry(catalog, Limits()), names=["localhost"])
+    app = make_app(PlayerRegistry(catalog, ServerLimits()), names=["localhost"])
     with TestClient(app, base_url=URL) as client:
         lobby = client.get("/lobby.json").json()
         shown = [run["key"] for run in lobby["runs"]]

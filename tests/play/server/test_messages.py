@@ -3,7 +3,7 @@ import json
 
 import pytest
 
-from azjax.play.server import Limits
+from azjax.play.server import ServerLimits
 from azjax.play.server.messages import (
     DecisionRequest,
     MessageError,
@@ -133,7 +133,9 @@ def test_an_error_quotes_the_message_shortened_and_escaped():
     assert str(raised.value).isprintable()
 
 
-@pytest.mark.parametrize("name", [field.name for field in dataclasses.fields(Limits)])
+@pytest.mark.parametrize(
+    "name", [field.name for field in dataclasses.fields(ServerLimits)]
+)
 def test_limits_must_be_positive(name):
     with pytest.raises(ValueError, match=f"^{name} must be a finite number > 0: 0$"):
-        Limits(**{name: 0})
+        ServerLimits(**{name: 0})

@@ -11,7 +11,7 @@ from compiled_games import compiled
 
 from azjax import games
 from azjax.games import GameRecord
-from azjax.play.server import Limits
+from azjax.play.server import ServerLimits
 from azjax.play.server.messages import MAX_TEXT
 from azjax.play.server.positions import (
     Rules,
@@ -403,7 +403,7 @@ GAME = games.make("tic_tac_toe")
 
 @pytest.fixture(scope="module")
 def resources():
-    resources = SharedResources(Limits(), seed=0)
+    resources = SharedResources(ServerLimits(), seed=0)
     yield resources
     resources.close()
 

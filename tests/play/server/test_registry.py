@@ -9,8 +9,14 @@ from types import SimpleNamespace
 import pytest
 
 from azjax import games, players
-from azjax.networks import Parts
-from azjax.play.server import Catalog, Limits, PlayerRegistry, Warmer, make_catalog
+from azjax.networks import CustomModules
+from azjax.play.server import (
+    Catalog,
+    PlayerRegistry,
+    ServerLimits,
+    Warmer,
+    make_catalog,
+)
 from azjax.play.server.memory import PROGRAM_BYTES
 from azjax.play.server.positions import describe_position
 from azjax.play.server.registry import (
@@ -27,9 +33,9 @@ def make_registry():
     """Makes a registry for a directory with runs; closes it after the test."""
     made = []
 
-    def make(directory, games=("tic_tac_toe",), specs=(), parts=None, **limits):
-        catalog = make_catalog(games, specs, directory, parts)
-        made.append(PlayerRegistry(catalog, Limits(**limits)))
+    def make(directory, games=("tic_tac_toe",), specs=(), modules=None, **limits):
+        catalog = make_catalog(games, specs, directory, modules)
+        made.append(PlayerRegistry(catalog, ServerLimits(**limits)))
         return made[-1]
 
     yield make
@@ -123,11 +129,11 @@ def test_players_of_runs_are_loaded_with_the_servers_parts(
     monkeypatch.setattr(
         "azjax.play.server.catalog.load_learned", lambda *args: given.append(args[-1])
     )
-    parts = Parts()
-    registry = make_registry(run.parent, parts=parts)
+    modules = CustomModules()
+    registry = make_registry(run.parent, modules=modules)
     name = f"network:{run.parent.name}/first"
     registry.load(*registry.catalog.find("tic_tac_toe", name))
-    assert given == [parts]
+    assert given == [modules]
 
 
 def test_players_are_loaded_one_at_a_time(tmp_path, make_registry, monkeypatch):
@@ -163,7 +169,7 @@ def test_loading_a_player_evicts_others_before_its_first_decision(
 
 def loaded(text, game="tic_tac_toe", **limits):
     game = games.make(game)
-    resources = SharedResources(Limits(**limits), seed=0)
+    resources = SharedResources(ServerLimits(**limits), seed=0)
     return LoadedPlayer(game, players.load(text, game), resources)
 
 
@@ -323,7 +329,7 @@ def test_a_compiled_game_is_ready(catalog, log, tmp_path):
     offer, player = catalog.find("tic_tac_toe", "random")
     offer = dataclasses.replace(offer, players={"random": player})
     only = Catalog({"tic_tac_toe": offer}, tmp_path, has_all=False)
-    registry = PlayerRegistry(only, Limits())
+    registry = PlayerRegistry(only, ServerLimits())
     registry.activity.last_answer = -math.inf  # no client is expected
     Warmer(registry, log.append).warm_up()
     assert log == ready(1, total=1)

@@ -8,14 +8,17 @@ from play.running_server import PATIENCE, RunningServer
 from websockets.exceptions import ConnectionClosed
 from websockets.sync.client import connect
 
-from azjax.play.server import Limits
+from azjax.play.server import ServerLimits
 from azjax.play.server.running import listen
 
 
 @pytest.fixture(scope="module")
 def port(tmp_path_factory):
     """The port of a running server."""
-    directory, limits = tmp_path_factory.mktemp("runs"), Limits(message_bytes=1000)
+    directory, limits = (
+        tmp_path_factory.mktemp("runs"),
+        ServerLimits(message_bytes=1000),
+    )
     with RunningServer(["tic_tac_toe"], directory, limits=limits) as server:
         yield server.port
 
@@ -122,7 +125,7 @@ def test_floods_of_small_frames_end_the_connection(port, frames, code):
 
 
 def test_silent_and_slow_connections_are_closed(tmp_path):
-    limits = Limits(request_seconds=0.2)
+    limits = ServerLimits(request_seconds=0.2)
     with RunningServer(["tic_tac_toe"], tmp_path, limits=limits) as server:
         for sent in (b"", b"GET / HTTP/1.1\r\nHost:", request("GET / HTTP/1.1")):
             with opened(server.port) as connection:

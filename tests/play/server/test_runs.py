@@ -13,7 +13,7 @@ from azjax.play.server.runs import (
     read_plot,
 )
 from azjax.training import TrainConfig
-from azjax.training.run_directory import open_run_directory
+from azjax.training.run.directory import open_run_directory
 
 
 @pytest.fixture

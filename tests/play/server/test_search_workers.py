@@ -8,7 +8,7 @@ import pytest
 
 from azjax import games
 from azjax.games.host import first_state
-from azjax.play.server import Limits
+from azjax.play.server import ServerLimits
 from azjax.play.server.search_workers import (
     Job,
     JobQueue,
@@ -19,7 +19,7 @@ from azjax.play.server.search_workers import (
 from azjax.players import MoveDecision
 
 PATIENCE = 30.0  # seconds
-LIMITS = Limits(progress_seconds=1e-9)
+LIMITS = ServerLimits(progress_seconds=1e-9)
 GAME = games.make("tic_tac_toe")
 
 
@@ -127,7 +127,7 @@ def test_each_job_of_a_shared_batch_has_the_result_of_its_position(search, worke
 
 def test_progress_is_reported_after_every_slice_unless_that_is_too_often():
     worker = make_worker(Search())
-    often, seldom = Waiting(), Waiting(limits=Limits(progress_seconds=1e9))
+    often, seldom = Waiting(), Waiting(limits=ServerLimits(progress_seconds=1e9))
     for one in (often, seldom):
         worker.submit(one.job)
         one.result()
@@ -150,7 +150,7 @@ def test_a_cancelled_job_is_searched_no_further(search, worker):
 
 
 def test_a_job_beyond_the_time_limit_returns_its_best_move():
-    waiting = Waiting(limits=Limits(decision_seconds=1e-9))
+    waiting = Waiting(limits=ServerLimits(decision_seconds=1e-9))
     make_worker(Search()).submit(waiting.job)
     assert waiting.result().simulations == 7
     assert waiting.job.is_timed_out
@@ -330,7 +330,7 @@ def test_a_queue_that_cannot_start_a_thread_raises_and_recovers(monkeypatch):
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", refuse)
         with pytest.raises(RuntimeError, match="can't start"):
-            queue.put(Job(None, (), 0, lambda: None, Limits()))
+            queue.put(Job(None, (), 0, lambda: None, ServerLimits()))
     assert not queue.waiting
-    queue.put(Job(None, (), 0, lambda: None, Limits()))
+    queue.put(Job(None, (), 0, lambda: None, ServerLimits()))
     assert served.wait(60)

@@ -1,0 +1,1 @@
+"""What looks at runs: forecasts before them; plots, comparisons and cards after."""

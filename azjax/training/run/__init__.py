@@ -1,0 +1,1 @@
+"""What surrounds a run: directory, schedule, checkpoints, display, processes."""

@@ -1,0 +1,605 @@
+"""A run in progress: when to evaluate, to save and to stop."""
+
+import contextlib
+import dataclasses
+import functools
+import itertools
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Generic, Protocol, TypeVar
+
+import jax
+from jax.experimental import multihost_utils
+
+from azjax.arena import Poll
+from azjax.remote import Directory
+from azjax.settings import check_int, is_number
+from azjax.text import quoted
+from azjax.training.config import RunConfig
+from azjax.training.lanes import abstract_state
+from azjax.training.run import clock
+from azjax.training.run.clock import Moment
+from azjax.training.run.directory import (
+    CHECKPOINTS,
+    check_still_there,
+    disk_errors,
+    run_id,
+    working_directory,
+)
+from azjax.training.run.display import Reporter, SilentReporter, duration
+from azjax.training.run.game_writer import GameWriter
+from azjax.training.run.metrics import MAX_NUMBER, Row, as_evaluation, check_finite
+from azjax.training.run.processes import (
+    broadcast_from_first_process,
+    in_any,
+    is_first_process,
+    raise_on_all_processes,
+    raise_save_error_on_all_processes,
+)
+from azjax.training.run.schedule import (
+    SCHEDULE_FILE,
+    Planner,
+    Schedule,
+    extended_schedule,
+    new_schedule,
+    schedule_from_json,
+    write_schedule,
+)
+from azjax.training.run.signals import StopSignals
+
+PLAYER = "player"
+_FEWEST = 20  # iterations; a run of minutes with fewer gives a warning at its end
+COUNTED = ("games", "eligible", "delay", "waiting")  # totals that are numbers
+# Steps of JAX's preemption service. It stops all processes at the step after the newest
+# one that any of them has reached: no number may be skipped.
+_steps = itertools.count(1)
+
+State = TypeVar("State")
+Player = TypeVar("Player")
+Result = TypeVar("Result")
+Hook = Callable[[Row], None]
+
+
+class Task(Protocol[State, Player]):
+    """A learning algorithm.
+
+    state_version: version of the state's layout; checkpoints of others are refused.
+    positions: positions played in an iteration.
+    totals: sums over the run, JSON values, stored in checkpoints; `step` updates them.
+    game_writer: writes the games of self-play; None if they are not stored.
+    """
+
+    state_version: int
+    positions: int
+    totals: dict[str, Any]
+    game_writer: GameWriter | None
+
+    @property
+    def config(self) -> RunConfig:
+        """The run's settings."""
+        ...
+
+    def init(self) -> State:
+        """Returns the initial state, a pytree of arrays with an `iteration`, the `[]`
+        int32 number of completed iterations."""
+        ...
+
+    def shardings(self, state: Any) -> Any:
+        """Maps the shapes of a state to the sharding of each leaf."""
+        ...
+
+    def step(
+        self, state: State, progress: float, enter: Callable[[str], None]
+    ) -> tuple[State, dict[str, Any]]:
+        """Makes an iteration. Returns the new state and metrics.
+
+        Args:
+            state: donated.
+            progress: fraction of the run that is done, in [0, 1].
+            enter: called with the name of each phase when it begins.
+        """
+        ...
+
+    def counts(self, state: State) -> dict[str, Any]:
+        """Returns the first fields of each metrics row, among them `games` and
+        `updates`."""
+        ...
+
+    def player(self, state: State) -> Player:
+        """Returns the player of a state."""
+        ...
+
+    def evaluate(self, player: Player, poll: Poll) -> dict[str, Any]:
+        """Returns the strength of a player. It calls `poll` regularly; an exception of
+        `poll` ends the evaluation."""
+        ...
+
+    def save_player(self, directory: Path, player: Player) -> None:
+        """Writes the player."""
+        ...
+
+    def iteration_seconds(self, row: Row, progress: float) -> float:
+        """Predicts the seconds of an iteration at a fraction of the run from the
+        metrics of another iteration."""
+        ...
+
+
+@dataclasses.dataclass(frozen=True)
+class Run(Generic[Player]):
+    """The result of training.
+
+    directory: the run directory.
+    player: the trained player.
+    finished: whether the run reached its end; a stopped run can be continued.
+    updates: of the network in the whole run; with 0 nothing was learned.
+    first: the evaluation of the initial network.
+    last: the newest evaluation.
+    """
+
+    directory: Directory
+    player: Player = dataclasses.field(repr=False)
+    finished: bool
+    updates: int
+    first: dict[str, Any] | None = dataclasses.field(repr=False)
+    last: dict[str, Any] | None = dataclasses.field(repr=False)
+
+
+@dataclasses.dataclass
+class Counters:
+    """The host's counters over all segments of a run.
+
+    schedule: fraction of the run that is done after each iteration.
+    seconds: time used, without compilation.
+    evaluations: number of evaluations, without that of the initial network.
+    first: evaluation of the initial network.
+    last: newest evaluation.
+    """
+
+    schedule: Schedule
+    seconds: float = 0.0
+    evaluations: int = 0
+    first: dict[str, Any] | None = None
+    last: dict[str, Any] | None = None
+
+    @classmethod
+    def from_values(
+        cls, values: Mapping[str, Any]
+    ) -> tuple["Counters", dict[str, Any]]:
+        """Returns the counters and the totals of the task from the result of `values`,
+        of any origin.
+
+        Raises:
+            ValueError: no run saves such values.
+        """
+        totals = dict(values)
+        own = {
+            field.name: totals.pop(field.name, None)
+            for field in dataclasses.fields(cls)
+        }
+        own["schedule"] = schedule_from_json(own["schedule"])
+        numbers = {name: own[name] for name in ("seconds", "evaluations")}
+        numbers |= {name: totals[name] for name in totals.keys() & set(COUNTED)}
+        for name, value in numbers.items():
+            if not (is_number(value) and 0 <= value <= MAX_NUMBER):
+                raise ValueError(f"{name} is {quoted(value, 40)}")
+        for name in ("first", "last"):
+            if own[name] is None:
+                continue
+            own[name] = as_evaluation(own[name])
+            if own[name] is None:
+                raise ValueError(f"{name} is not an evaluation")
+        return cls(**own), totals
+
+    def values(self, totals: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the counters and totals as JSON values."""
+        fields = dataclasses.fields(self)
+        own = {field.name: getattr(self, field.name) for field in fields}
+        return {**own, **totals, "schedule": self.schedule.to_json()}
+
+    def is_evaluation_due(
+        self, progress: float, due: float, next_evaluation: float, iteration: int
+    ) -> bool:
+        """Returns whether to evaluate: before the first iteration, when `due`
+        evaluations of the run reach `next_evaluation`, and at its end, but not again
+        when a finished run is restarted."""
+        if self.first is None or due >= next_evaluation:
+            return True
+        return progress >= 1 and (self.last or {}).get("iteration") != iteration
+
+
+def length_of(config: RunConfig) -> tuple[str, float]:
+    """Returns the unit of a run's length, `minutes` or `iterations`, and the number."""
+    if config.minutes is not None:
+        return "minutes", config.minutes
+    assert config.iterations is not None
+    return "iterations", config.iterations
+
+
+class StopRequests:
+    """Stop requests, with the same answer in all processes of a run: a signal to any
+    process, or one of JAX's preemption service.
+
+    That service receives SIGTERM from `jax.distributed.initialize` until `signals` is
+    entered.
+
+    Args:
+        signals: of this process.
+    """
+
+    def __init__(self, signals: StopSignals):
+        self._signals = signals
+        self._is_preempted = False
+
+    def is_requested(self) -> bool:
+        """Returns whether to stop; a collective call of all processes."""
+        if not self._is_preempted:
+            with contextlib.suppress(RuntimeError):  # the service is disabled
+                is_reached = multihost_utils.reached_preemption_sync_point
+                self._is_preempted = is_reached(next(_steps))
+        return in_any(self._is_preempted or self._signals.stopping)
+
+    def interrupting(self, work: Callable[[Poll], Result]) -> Result | None:
+        """Returns the result of `work`, or None in all processes if a stop was
+        requested meanwhile.
+
+        Args:
+            work: called with a poll function that it calls regularly and whose
+                exception it does not catch.
+        """
+
+        def poll(*, alone: bool = False) -> None:
+            """Raises an exception if a stop is requested; see `Poll`."""
+            if (not alone or jax.process_count() == 1) and self.is_requested():
+                raise _RequestedError
+
+        try:
+            return work(poll)
+        except _RequestedError:
+            return None
+
+
+class _RequestedError(Exception):
+    """Ends interrupted work."""
+
+
+class OpenRun(Generic[State, Player]):
+    """A run in progress.
+
+    Iterate over it: before each iteration it evaluates and saves if it is time, and
+    yields the fraction of the run that is done; it ends with the run, or when a signal
+    stops it. Then set `state` and call `report`:
+
+        for progress in run:
+            run.state, metrics = task.step(run.state, progress, run.enter)
+            run.report(metrics)
+
+    state: the training state.
+    finished: whether the run has reached its end.
+    """
+
+    def __init__(
+        self,
+        task: Task[State, Player],
+        directory: Directory,
+        *,
+        notes: Sequence[str],
+        schedule: Schedule | None,
+        on_iteration: Hook | None,
+        on_evaluation: Hook | None,
+    ):
+        """Restores the newest checkpoint or begins; see `open_run`."""
+        from azjax.training.run.checkpoints import Checkpoints
+
+        self._task, self._config, self._directory = task, task.config, directory
+        self._notes = list(notes)
+        with raise_on_all_processes():
+            name = run_id(directory) if is_first_process() else ""
+        self._id = broadcast_from_first_process(name)
+        self._checkpoints = Checkpoints(
+            directory / CHECKPOINTS,
+            keep=self._config.checkpoint.keep,
+            version=task.state_version,
+            run=self._id,
+        )
+        restored = self._checkpoints.restore(
+            abstract_state(task.init, task.shardings), self._notes.append
+        )
+        self._restored: dict[str, Any] | None = None
+        if restored is None:
+            self.state: Any = task.init()
+            self._counters = Counters(schedule or new_schedule(length_of(self._config)))
+        else:
+            self.state, self._restored = restored
+            self._counters = self._continued(dict(self._restored))
+        self.finished = False
+        self._on_iteration = on_iteration or (lambda row: None)
+        self._on_evaluation = on_evaluation or (lambda row: None)
+        self._planner = Planner(
+            self._config.minutes,
+            self._config.evaluation.num_evaluations,
+            task.positions,
+            task.iteration_seconds,
+        )
+
+    def _continued(self, values: dict[str, Any]) -> Counters:
+        """Returns the counters of a checkpoint, for the length of this configuration,
+        and gives the task its totals."""
+        config, length = self._config, length_of(self._config)
+        iteration = values.pop("iteration")
+        try:
+            check_int("iteration", iteration, 0)
+            counters, self._task.totals = Counters.from_values(values)
+        except ValueError as error:
+            raise ValueError(
+                f"the progress of the newest checkpoint in {config.directory} is none "
+                f"of a run: {error}"
+            ) from None
+        number, old = config.evaluation.num_evaluations, counters.schedule.length
+        progress = counters.schedule.progress(iteration)
+        is_over = (
+            progress >= 1
+            and length == old
+            and not counters.is_evaluation_due(
+                progress, progress * number, counters.evaluations + 1, iteration
+            )
+        )
+        doing = "finished" if is_over else "continuing"
+        self._notes.append(f"{doing} after iteration {iteration} in {config.directory}")
+        if length != old:
+            counters.schedule = extended_schedule(
+                counters.schedule, length, iteration, counters.seconds
+            )
+            before, progress = progress, counters.schedule.progress(iteration)
+            counters.evaluations = int(progress * number)
+            lengths = " to ".join(f"{count:g} {unit}" for unit, count in (old, length))
+            self._notes.append(
+                f"the length of the run changes from {lengths}: {progress:.0%} of it "
+                f"is done instead of {before:.0%}; schedules continue from there, the "
+                "learning rate with a new cosine"
+            )
+        return counters
+
+    @contextlib.contextmanager
+    def opened(self, started: Moment) -> Iterator[None]:
+        """A context with the run's files, display and signal handlers; see
+        `open_run`."""
+        task, counters = self._task, self._counters
+        with contextlib.ExitStack() as stack:
+            with raise_on_all_processes():
+                files = working_directory(self._directory)
+                # Other processes write only their part of the checkpoints.
+                self._files = stack.enter_context(files) if is_first_process() else None
+            before, trained = int(self.state.iteration), counters.seconds
+            if task.game_writer is not None:
+                writer = task.game_writer.opened(self._directory, self._id, before)
+                stack.enter_context(writer)
+            self._reporter = reporter = (
+                Reporter(self._files, self._config, self._restored)
+                if self._files
+                else SilentReporter()
+            )
+            signals = StopSignals(reporter.message, reporter.leave)
+            for context in (reporter, signals, self._checkpoints):
+                stack.enter_context(context)
+            for note in self._notes:
+                reporter.message(note)
+            self._stops = StopRequests(signals)
+            self._began = clock.now()
+            self._started = self._began.seconds - trained  # includes earlier segments
+            yield
+            self._checkpoints.wait()
+            lines = []
+            if int(self.state.iteration) > before:
+                used, trained = clock.now().since(started), counters.seconds - trained
+                lines.append(
+                    f"it took {duration(sum(used))}: {duration(trained)} of training, "
+                    f"{duration(used.compiling)} of compilation, "
+                    f"{duration(used.seconds - trained)} of preparation"
+                )
+            lines += self._closing()
+            if lines:
+                reporter.last_message("\n".join(lines))
+
+    def _closing(self) -> Iterator[str]:
+        """Yields a line about the end of a segment, unless all is as it should be."""
+        iteration, (unit, length) = int(self.state.iteration), length_of(self._config)
+        if not self.finished:
+            left = ""
+            if unit == "minutes":
+                seconds = max(0.0, 60 * length - self._counters.seconds)
+                left = f", with {duration(seconds)} left"
+            yield (
+                f"stopped after iteration {iteration}{left}; saved in "
+                f"{self._config.directory}; the same command continues it"
+            )
+        elif not self._task.counts(self.state)["updates"]:
+            yield (
+                f"nothing was learned: no update was made in {iteration:,} iterations; "
+                f"the same command with more --{unit} continues"
+            )
+        elif unit == "minutes" and iteration < _FEWEST:
+            yield (
+                f"only {iteration} iterations, too few to learn much: give more "
+                "--minutes, or smaller chunks of self-play than "
+                f"{self._task.positions:,} positions"
+            )
+
+    def __iter__(self) -> Iterator[float]:
+        """Yields the fraction of the run that is done, before each iteration."""
+        counters, saved_at = self._counters, self._counters.seconds
+        number = self._config.evaluation.num_evaluations
+        while True:
+            iteration = int(self.state.iteration)
+            progress, next_evaluation = self._replan()
+            evaluates = counters.is_evaluation_due(
+                progress, progress * number, next_evaluation, iteration
+            )
+            if evaluates:
+                self.enter("evaluation")
+                row = self._stops.interrupting(
+                    functools.partial(
+                        self._task.evaluate, self._task.player(self.state)
+                    )
+                )
+                # It may differ between processes: other hardware, engines as opponents.
+                row = broadcast_from_first_process(row)
+                if row is None:
+                    self._save(evaluated=False)
+                    return
+                row = {**row, **self._counts()}
+                counters.first, counters.last = counters.first or row, row
+                counters.evaluations = int(progress * number)
+                self._reporter.evaluation(row)
+                self._on_evaluation(row)
+                progress, _ = self._replan(has_evaluated=True)
+            self.finished = progress >= 1
+            if self.finished or self._stops.is_requested():
+                self._save(evaluated=evaluates)
+                return
+            minutes = (counters.seconds - saved_at) / 60
+            if evaluates or minutes > self._config.checkpoint.every_minutes:
+                saved_at = counters.seconds
+                self._save(evaluated=evaluates)
+            self._began = clock.now()
+            if iteration == 0:
+                self._started = self._began.seconds
+            yield progress
+
+    def enter(self, phase: str) -> None:
+        """Shows that a phase begins, whose programs may have to be compiled."""
+        self._reporter.compiling(phase)
+
+    def report(self, metrics: Mapping[str, Any]) -> None:
+        """Writes and shows the metrics of the iteration that has just ended.
+
+        Raises:
+            ValueError: a loss or a weight is not finite.
+        """
+        iteration, seconds = int(self.state.iteration), clock.now().since(self._began)
+        check_finite(metrics, iteration, self._directory)
+        self._counters.seconds = self._seconds()
+        speed = self._task.positions / seconds.seconds
+        row = {**self._counts(), "positions_per_second": speed, **metrics}
+        self._planner.add_iteration(row)
+        self._reporter.iteration(row)
+        self._on_iteration(row)
+
+    def result(self) -> Run[Player]:
+        """Returns the result of the run, after it was closed."""
+        updates, counters = self._task.counts(self.state)["updates"], self._counters
+        player = self._task.player(self.state)
+        return Run(
+            self._directory,
+            player,
+            self.finished,
+            updates,
+            counters.first,
+            counters.last,
+        )
+
+    def _seconds(self) -> float:
+        """Returns the time of the run, which starts with its first iteration:
+        evaluation and saving of the initial network overlap with compilation."""
+        began = int(self.state.iteration) > 0
+        return clock.now().seconds - self._started if began else 0.0
+
+    def _counts(self) -> dict[str, Any]:
+        """Returns the first fields of every metrics row."""
+        iteration = int(self.state.iteration)
+        return {
+            "iteration": iteration,
+            "seconds": self._counters.seconds,
+            "positions": iteration * self._task.positions,
+            **self._task.counts(self.state),
+        }
+
+    def _replan(self, *, has_evaluated: bool = False) -> tuple[float, float]:
+        """Updates the schedule by the first process's clock. Returns the fraction of
+        the run that is done, and when the next evaluation is due; see
+        `Planner.next_evaluation`."""
+        counters, planner, seconds = self._counters, self._planner, self._seconds()
+        iteration = int(self.state.iteration)
+        if has_evaluated:
+            planner.add_evaluation(seconds - counters.seconds)
+        schedule = planner.replanned(
+            counters.schedule,
+            iteration,
+            seconds,
+            counters.evaluations,
+            updates=self._task.counts(self.state)["updates"],
+            has_evaluated=has_evaluated,
+        )
+        next_evaluation = planner.next_evaluation(counters.evaluations)
+        counters.seconds, content, next_evaluation = broadcast_from_first_process(
+            [seconds, schedule.to_json(), next_evaluation]
+        )
+        counters.schedule = (
+            schedule if is_first_process() else schedule_from_json(content)
+        )
+        for text in planner.news():
+            self._reporter.message(text)
+        return counters.schedule.progress(iteration), next_evaluation
+
+    def _save(self, *, evaluated: bool) -> None:
+        """Saves a checkpoint and the player.
+
+        `evaluated`: whether the last evaluation is of this state; its mistakes then
+            select the best checkpoint.
+        """
+        task, counters, files = self._task, self._counters, self._files
+        counters.seconds = self._seconds()
+        mistakes = (counters.last or {}).get("network_mistakes") if evaluated else None
+        iteration = {"iteration": int(self.state.iteration)}
+        values = iteration | counters.values(task.totals)
+        with raise_save_error_on_all_processes():
+            if is_first_process():
+                check_still_there(self._directory, self._id)
+            self._reporter.publish()  # first: the metrics include the checkpoint
+            # First too: a run continues after its checkpoint.
+            if task.game_writer is not None and (text := task.game_writer.flush()):
+                self._reporter.message(text)
+            # One of this iteration exists if its evaluation was interrupted.
+            self._checkpoints.save(
+                self.state, values, mistakes=mistakes, replaces=evaluated
+            )
+            if files is not None:
+                with disk_errors(files.path):
+                    task.save_player(files.path / PLAYER, task.player(self.state))
+                    write_schedule(files.path, counters.schedule)
+                with disk_errors(self._directory):
+                    files.publish(PLAYER, SCHEDULE_FILE)
+
+
+@contextlib.contextmanager
+def open_run(
+    task: Task[State, Player],
+    directory: Directory,
+    *,
+    notes: Sequence[str],
+    started: Moment,
+    schedule: Schedule | None = None,
+    on_iteration: Hook | None = None,
+    on_evaluation: Hook | None = None,
+) -> Iterator[OpenRun[State, Player]]:
+    """A context in which a run can iterate: its checkpoints, display, stored games and
+    signal handlers.
+
+    Args:
+        task: the learning algorithm.
+        directory: the open run directory.
+        notes: lines to print at the start.
+        started: when the preparation of this segment began.
+        schedule: schedule to follow in a new run; None: a new schedule.
+        on_iteration: called with the metrics of each iteration.
+        on_evaluation: called with the metrics of each evaluation, after plotting.
+    """
+    run = OpenRun(
+        task,
+        directory,
+        notes=notes,
+        schedule=schedule,
+        on_iteration=on_iteration,
+        on_evaluation=on_evaluation,
+    )
+    with run.opened(started):
+        yield run
