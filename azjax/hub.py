@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
-from azjax.remote import store_problem
+from azjax.files import store_problem
 
 _OWN_FILES = {".gitattributes"}  # which the Hub adds to every repository
 _SHOWN_FILES = 3

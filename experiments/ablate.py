@@ -33,7 +33,7 @@ import tyro
 from matplotlib.figure import Figure
 
 from azjax import arena, games, players
-from azjax.remote import replace_file
+from azjax.files import replace_file
 from azjax.training.evaluation import OPENING_MOVES
 from azjax.training.loop import named_players
 

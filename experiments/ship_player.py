@@ -8,9 +8,9 @@ import dataclasses
 import tyro
 
 from azjax import cli
+from azjax.files import as_directory
 from azjax.players import load_run, save_player, shipped_players
 from azjax.players.serialization import shipped_name
-from azjax.remote import as_directory
 from azjax.training.analysis.model_card import CARD_FILE, model_card
 
 

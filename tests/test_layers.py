@@ -12,7 +12,7 @@ FLOORS = [
     {"text"},
     {"settings"},
     {"program"},
-    {"compilation_cache", "devices", "remote"},
+    {"compilation_cache", "devices", "files"},
     {"hub"},
     {"games", "search", "networks"},
     {"data", "players"},

@@ -21,11 +21,11 @@ from azjax.arena.statistics import wilson_interval
 from azjax.data import GAMES, GamesWriter, Imported, Rows
 from azjax.data.importing import new_directory
 from azjax.data.rows import pack_states
+from azjax.files import read_whole
 from azjax.games import Game, State
 from azjax.games.core import select
 from azjax.players.batches import LOCAL, Division, batch_layout
 from azjax.players.core import Player, choose
-from azjax.remote import read_whole
 from azjax.settings import check_int
 from azjax.text import quoted
 

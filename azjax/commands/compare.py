@@ -23,12 +23,12 @@ from azjax.commands.common import INTERRUPTED
 from azjax.commands.custom_modules import read_custom_modules
 from azjax.commands.tables import print_line, tables_console
 from azjax.compilation_cache import enable_compilation_cache
+from azjax.files import replace_file
 from azjax.games import game_title
 from azjax.players import (
     DEFAULT_SIMULATIONS,
     MAX_SIMULATIONS,
 )
-from azjax.remote import replace_file
 from azjax.settings import check_int
 from azjax.text import printable
 from azjax.training.analysis.comparison import (

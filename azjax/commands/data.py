@@ -18,7 +18,7 @@ from azjax.commands.common import note
 from azjax.data import GAMES, game_files
 from azjax.data.database import QUERIES, VIEWS, Result, opened
 from azjax.data.rows import stated_game
-from azjax.remote import as_directory
+from azjax.files import as_directory
 from azjax.text import did_you_mean, printable
 from azjax.training.run.directory import CONFIG_FILE
 from azjax.training.run.saved_config import load_any_config

@@ -7,10 +7,10 @@ import tyro
 
 from azjax import games
 from azjax.commands.custom_modules import read_custom_modules
+from azjax.files import as_directory, resolved
 from azjax.play.page_files import check_browser_rules
 from azjax.players import load_run
 from azjax.players.serialization import player_directory, read_settings
-from azjax.remote import as_directory, resolved
 
 
 def export_command(

@@ -12,9 +12,9 @@ from azjax.arena.teaching import make_teacher
 from azjax.commands.common import note
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.data.importing import Teacher, import_games, reasons
+from azjax.files import as_directory
 from azjax.games import Game
 from azjax.players import PerfectPlayer, UciPlayer, load
-from azjax.remote import as_directory
 
 MAX_REMARKS = 100  # printed lines about games
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import tyro
 
 from azjax import hub
+from azjax.files import as_directory, open_regular
 from azjax.players import MissingModulesError, save_player
 from azjax.players.serialization import (
     MAX_FILE_BYTES,
@@ -16,7 +17,6 @@ from azjax.players.serialization import (
     load_player_file,
 )
 from azjax.program import program_for
-from azjax.remote import as_directory, open_regular
 from azjax.training.analysis.model_card import (
     CARD_FILE,
     MAX_CARD_BYTES,

@@ -3,9 +3,9 @@
 import tyro
 
 from azjax import hub
+from azjax.files import as_directory, open_regular
 from azjax.players import load_player
 from azjax.players.serialization import MAX_WEIGHT_BYTES, PLAYER_FILE, player_bytes
-from azjax.remote import as_directory, open_regular
 from azjax.training.analysis.model_card import (
     CARD_FILE,
     MAX_CARD_BYTES,

@@ -30,8 +30,8 @@ from azjax.data.rows import (
     stated_game,
     to_table,
 )
+from azjax.files import Directory, as_directory, replace_file, store_errors
 from azjax.games import Game
-from azjax.remote import Directory, as_directory, replace_file, store_errors
 
 GAMES = "games"  # directory of the files in a run directory
 FILE_BYTES = 64 * 2**20  # uncompressed size at which collected chunks are written

@@ -20,8 +20,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from azjax.files import Directory, open_regular
 from azjax.games import Game, State, make
-from azjax.remote import Directory, open_regular
 from azjax.text import printable
 
 SCHEMA_VERSION = 2  # raised when columns change

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 from flax import nnx
 
+from azjax.files import replace_file
 from azjax.networks.heads import (
     BoardPolicyHead,
     BoardValueHead,
@@ -19,7 +20,6 @@ from azjax.networks.line_planes import DIRECTIONS, NUM_PLANES
 from azjax.networks.network import AlphaZeroNetwork
 from azjax.networks.trunks import ConvTrunk, DenseTrunk
 from azjax.players import TrainedPlayer
-from azjax.remote import replace_file
 
 try:
     import onnx

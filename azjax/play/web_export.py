@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 
+from azjax.files import replace_file
 from azjax.play.onnx_graph import onnx, to_onnx
 from azjax.play.page_files import (
     RULES,
@@ -15,7 +16,6 @@ from azjax.play.page_files import (
 )
 from azjax.play.server.positions import describe_start
 from azjax.players import DEFAULT_SIMULATIONS, TrainedPlayer
-from azjax.remote import replace_file
 from azjax.search import AlphaZeroConfig
 
 CONFIG_FILE = "config.json"

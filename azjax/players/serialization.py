@@ -21,6 +21,14 @@ import numpy as np
 import safetensors.numpy
 
 from azjax import games
+from azjax.files import (
+    Directory,
+    as_directory,
+    open_regular,
+    replace_file,
+    store_errors,
+    store_problem,
+)
 from azjax.networks import (
     CustomModules,
     Network,
@@ -35,14 +43,6 @@ from azjax.networks import (
 from azjax.players.model import num_edges
 from azjax.players.search_players import AlphaZeroPlayer
 from azjax.players.simple import QPlayer
-from azjax.remote import (
-    Directory,
-    as_directory,
-    open_regular,
-    replace_file,
-    store_errors,
-    store_problem,
-)
 from azjax.search import SearchConfig
 from azjax.settings import FORMAT, Seed, check, check_format, check_int, from_json
 from azjax.text import printable

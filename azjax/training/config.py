@@ -6,9 +6,9 @@ import re
 from typing import Annotated, Any, ClassVar, Literal, TypeAlias
 
 from azjax import games
+from azjax.files import Directory, as_directory, as_run_directory
 from azjax.networks import NetworkConfig, QNetworkConfig
 from azjax.players.serialization import Q_LEARNING
-from azjax.remote import Directory, as_directory, as_run_directory
 from azjax.search import MAX_NODES, GumbelConfig, SearchConfig
 from azjax.settings import Distinct, Fraction, Seed, Settings, Within, check_int
 

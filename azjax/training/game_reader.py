@@ -20,8 +20,8 @@ from azjax.data import (
     unpack_states,
 )
 from azjax.data.files import file_size
+from azjax.files import as_directory, resolved
 from azjax.games import Game, State
-from azjax.remote import as_directory, resolved
 from azjax.settings import is_int
 from azjax.training.config import TrainConfig
 from azjax.training.lanes import Lanes

@@ -13,6 +13,7 @@ import optax
 from azjax import games as game_register
 from azjax.arena import Poll
 from azjax.compilation_cache import enable_compilation_cache
+from azjax.files import as_directory
 from azjax.networks import CustomModules
 from azjax.players import (
     NetworkPlayer,
@@ -22,7 +23,6 @@ from azjax.players import (
     save_player,
 )
 from azjax.players.batches import Division
-from azjax.remote import as_directory
 from azjax.training.alphazero import (
     UPDATES,
     Algorithm,

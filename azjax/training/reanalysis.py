@@ -34,11 +34,11 @@ from azjax.data import (
 from azjax.data.files import GameFile, GamesWriter, file_size
 from azjax.data.rows import check_values, checked_run
 from azjax.devices import jit_network, spread
+from azjax.files import replace_file
 from azjax.games import Game, State
 from azjax.players import AlphaZeroPlayer
 from azjax.players.batches import batch_layout
 from azjax.players.serialization import named_leaves
-from azjax.remote import replace_file
 from azjax.settings import Seed, check, check_int
 from azjax.training.config import ReplayConfig
 from azjax.training.game_reader import make_check, moves_of

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 
 from azjax import games
+from azjax.files import read_inside
 from azjax.games import Game, game_options
 from azjax.networks import CustomModules
 from azjax.play.opponents import (
@@ -20,7 +21,7 @@ from azjax.play.opponents import (
     shipped_games,
 )
 from azjax.play.server.messages import shown
-from azjax.play.server.runs import RunInfo, find_runs, one_line, read_inside
+from azjax.play.server.runs import RunInfo, find_runs, one_line
 from azjax.players import DEFAULT_SIMULATIONS, AnyPlayer, load
 from azjax.players.player_spec import public_name, split_name, unused_name
 from azjax.players.registry import load_learned

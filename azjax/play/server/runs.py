@@ -10,12 +10,12 @@ import itertools
 import json
 import logging
 import os
-import stat
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, BinaryIO, NamedTuple
+from typing import Any, NamedTuple
 
 from azjax import games
+from azjax.files import open_inside, read_inside
 from azjax.games import Game, game_title
 from azjax.play.server.messages import shown
 from azjax.players.serialization import PLAYER_FILE, Q_LEARNING
@@ -25,13 +25,6 @@ from azjax.training.run.directory import CONFIG_FILE, is_at_work
 from azjax.training.run.display import duration
 from azjax.training.run.metrics import METRICS_FILE, SCORES, parse_rows
 
-# Does not block on pipes and does not follow links.
-_FLAGS = (
-    os.O_RDONLY
-    | getattr(os, "O_NOFOLLOW", 0)
-    | getattr(os, "O_NONBLOCK", 0)
-    | getattr(os, "O_BINARY", 0)
-)
 KINDS = (None, Q_LEARNING)
 MAX_LENGTH = 1e12  # of a run (minutes or iterations)
 MAX_CONFIG_BYTES = 2**20
@@ -64,40 +57,6 @@ RATES = {
     "matches": ("Not lost against", "not_lost"),
 }
 KEPT = ("seconds", "iteration", *COUNTS, *LOSSES, *RATES)
-
-
-def open_inside(directory: Path, name: str, most: int | None = None) -> BinaryIO:
-    """Opens a regular file of a directory for reading.
-
-    Args:
-        directory: directory of a run; may be a link.
-        name: path of the file, relative to the directory.
-        most: largest allowed size in bytes; None allows any.
-
-    Raises:
-        OSError: the file does not exist, is reached by a link, is not a regular file,
-            or is too large.
-    """
-    path = os.path.join(os.path.realpath(directory), *name.split("/"))
-    if os.path.realpath(path) != path:
-        raise OSError(f"{name} is reached by a link")
-    descriptor = os.open(path, _FLAGS)
-    try:
-        status = os.fstat(descriptor)
-        if not stat.S_ISREG(status.st_mode):
-            raise OSError(f"{name} is not a regular file")
-        if most is not None and status.st_size > most:
-            raise OSError(f"{name} is larger than {most} bytes")
-        return os.fdopen(descriptor, "rb")
-    except OSError:
-        os.close(descriptor)
-        raise
-
-
-def read_inside(directory: Path, name: str, most: int) -> bytes:
-    """Returns the content of a regular file of a directory; see `open_inside`."""
-    with open_inside(directory, name, most) as file:
-        return file.read(most)
 
 
 def stat_inside(directory: Path, name: str, most: int | None = None) -> os.stat_result:

@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import numpy as np
 
 from azjax.arena.chart import INK, shortened, style_axes
+from azjax.files import Directory, as_directory, resolved
 from azjax.games import game_title
 from azjax.networks import CustomModules
 from azjax.players import Player, load_run
 from azjax.players.serialization import load_q_player
-from azjax.remote import Directory, as_directory, resolved
 from azjax.settings import Fraction, Within, check, flattened
 from azjax.training.analysis.plots import (
     OPPONENTS,

@@ -5,10 +5,10 @@ import json
 from collections.abc import Iterator
 from pathlib import PurePath
 
+from azjax.files import Directory
 from azjax.games import Game, game_title
 from azjax.networks.trunks import TRUNKS
 from azjax.program import program_for
-from azjax.remote import Directory
 from azjax.training.analysis.summary import result_texts
 from azjax.training.config import TrainConfig
 from azjax.training.run.metrics import METRICS_FILE, iterate_metrics

@@ -11,7 +11,7 @@ import numpy as np
 
 from azjax import games
 from azjax.arena.chart import INK, PALE_INK, style_axes
-from azjax.remote import replace_file
+from azjax.files import replace_file
 from azjax.training.run.metrics import (
     METRICS_FILE,
     SCORES,

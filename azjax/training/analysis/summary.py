@@ -10,12 +10,12 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from azjax.files import Directory
 from azjax.games import Game, game_title
 from azjax.games.host import compiled, first_states
 from azjax.players import Choice, NetworkPlayer, Player, TrainedPlayer, TrainedQ, choose
 from azjax.players.batches import batch_layout
 from azjax.program import program_for
-from azjax.remote import Directory
 from azjax.training.analysis.plots import PLOT_FILE, mistakes_label, score_label
 from azjax.training.config import BaseEvaluationConfig
 from azjax.training.run.display import duration

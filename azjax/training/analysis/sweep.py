@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from azjax.remote import open_regular
+from azjax.files import open_regular
 from azjax.settings import check_int, flattened
 from azjax.training.config import RunConfig
 from azjax.training.run.directory import CHECKPOINTS

@@ -25,7 +25,7 @@ from etils import epath
 from jax.experimental import multihost_utils
 from orbax.checkpoint import checkpoint_managers
 
-from azjax.remote import Directory, resolved, store_errors
+from azjax.files import Directory, resolved, store_errors
 from azjax.training.run.directory import disk_errors, system_error_number
 from azjax.training.run.processes import (
     first_line,

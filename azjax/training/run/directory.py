@@ -16,8 +16,7 @@ from pathlib import Path
 from typing import Any, TextIO, TypeGuard
 
 from azjax import games
-from azjax.players.serialization import MAX_CONFIG_BYTES
-from azjax.remote import (
+from azjax.files import (
     Directory,
     as_directory,
     is_remote,
@@ -26,6 +25,7 @@ from azjax.remote import (
     store_errors,
     write_new,
 )
+from azjax.players.serialization import MAX_CONFIG_BYTES
 from azjax.settings import FORMAT, check_format
 from azjax.training.config import RunConfig
 from azjax.training.run.metrics import MAX_METRICS_BYTES, METRICS_FILE, read_metrics

@@ -12,8 +12,8 @@ from rich.spinner import Spinner
 from rich.table import Table
 from rich.text import Text
 
+from azjax.files import replace_file
 from azjax.games import game_title
-from azjax.remote import replace_file
 from azjax.training.analysis.plots import PLAYERS, plot_learning
 from azjax.training.config import RunConfig
 from azjax.training.run import clock

@@ -9,8 +9,8 @@ import numpy as np
 
 from azjax.data import GAMES, GamesWriter, Rows, drop_after, game_files
 from azjax.data.rows import checked_run, pack_states
+from azjax.files import Directory
 from azjax.games import Game
-from azjax.remote import Directory
 from azjax.training.config import TrainConfig
 from azjax.training.run.directory import disk_errors
 from azjax.training.run.processes import (

@@ -13,7 +13,7 @@ from typing import Any, BinaryIO
 from tensorboardX.proto import event_pb2, summary_pb2
 from tensorboardX.record_writer import RecordWriter
 
-from azjax.remote import Directory, open_regular
+from azjax.files import Directory, open_regular
 from azjax.settings import is_number
 
 METRICS_FILE = "metrics.jsonl"

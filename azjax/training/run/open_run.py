@@ -12,7 +12,7 @@ import jax
 from jax.experimental import multihost_utils
 
 from azjax.arena import Poll
-from azjax.remote import Directory
+from azjax.files import Directory
 from azjax.settings import check_int, is_number
 from azjax.text import quoted
 from azjax.training.config import RunConfig

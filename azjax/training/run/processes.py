@@ -20,8 +20,8 @@ import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
+from azjax.files import Directory, store_errors
 from azjax.program import USAGE_ERROR, error_line
-from azjax.remote import Directory, store_errors
 
 HEARTBEAT_SECONDS = 20  # timeout after which a silent process counts as lost
 ROLL_CALL_SECONDS = 5  # timeout after which a process counts as missing

@@ -6,9 +6,9 @@ import os
 from collections.abc import Callable, Collection
 from typing import Any, TypeVar
 
+from azjax.files import Directory, as_directory, store_errors
 from azjax.players.registry import reaches_outside
 from azjax.players.serialization import Q_LEARNING
-from azjax.remote import Directory, as_directory, store_errors
 from azjax.settings import from_json
 from azjax.text import quoted
 from azjax.training.config import QConfig, ReportConfig, RunConfig, TrainConfig

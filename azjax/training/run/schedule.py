@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from azjax.remote import Directory, open_regular, replace_file
+from azjax.files import Directory, open_regular, replace_file
 from azjax.training.run.metrics import Row, losses
 
 SCHEDULE_FILE = "schedule.json"

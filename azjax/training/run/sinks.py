@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Protocol
 
-from azjax.remote import open_regular, replace_file
+from azjax.files import open_regular, replace_file
 from azjax.settings import check_int, flattened
 from azjax.training.config import RunConfig
 from azjax.training.run.metrics import (

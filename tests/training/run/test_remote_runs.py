@@ -13,8 +13,8 @@ from etils import epath
 from fake_gcs import FakeGcs
 from training.tiny_runs import assert_same_player, config, counted, stopping_after
 
+from azjax import files as files_module
 from azjax import games, players
-from azjax import remote as remote_module
 from azjax.players import load_run
 from azjax.training import config as config_module
 from azjax.training import load_config, repeated_config, train
@@ -47,7 +47,7 @@ def root(request, tmp_path_factory):
 
     def as_run_directory(name):
         is_in_store = str(name).startswith(str(root))
-        return epath.Path(name) if is_in_store else remote_module.as_directory(name)
+        return epath.Path(name) if is_in_store else files_module.as_directory(name)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(config_module, "as_run_directory", as_run_directory)

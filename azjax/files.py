@@ -1,4 +1,9 @@
-"""Directories on this machine, or in an object store under a URL: `gs://bucket/run`.
+"""Reading and writing files, here or in an object store under a URL: `gs://bucket/run`.
+
+Run directories, players and games may come from anywhere. Nothing that is read from
+them is executed; readers bound the size of what they read, do not wait for pipes, and
+`open_inside` follows no link out of a directory. Files are replaced as a whole, so that
+readers see the old or the new content, and a planted link is removed, not followed.
 
 Object stores have no locks and no appending; objects are replaced as a whole.
 `etils.epath` accesses them through a library per store.
@@ -109,16 +114,44 @@ def open_regular(path: Directory, most: int) -> BinaryIO:
                 raise OSError(f"{path.name} has more than {most} bytes")
             with path.open("rb") as file:  # it may have grown
                 return io.BytesIO(file.read(about.length))
+    return _opened(path, str(path), most)
+
+
+def open_inside(directory: Path, name: str, most: int | None = None) -> BinaryIO:
+    """Opens a regular file of a directory of any origin for reading.
+
+    Args:
+        directory: the directory; may be a link.
+        name: path of the file, relative to the directory.
+        most: largest allowed size in bytes; None allows any.
+
+    Raises:
+        OSError: the file does not exist, is reached by a link, is not a regular file,
+            or is too large.
+    """
+    path = os.path.join(os.path.realpath(directory), *name.split("/"))
+    if os.path.realpath(path) != path:
+        raise OSError(f"{name} is reached by a link")
+    return _opened(path, name, most, getattr(os, "O_NOFOLLOW", 0))
+
+
+def _opened(path: str | Path, name: str, most: int | None, flags: int = 0) -> BinaryIO:
     # Opening a pipe must not block.
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
-    descriptor = os.open(path, flags)
+    flags |= getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, os.O_RDONLY | flags)
     about = os.fstat(descriptor)
-    if stat.S_ISREG(about.st_mode) and about.st_size <= most:
+    is_regular = stat.S_ISREG(about.st_mode)
+    if is_regular and (most is None or about.st_size <= most):
         return os.fdopen(descriptor, "rb")
     os.close(descriptor)
-    is_regular = stat.S_ISREG(about.st_mode)
     problem = f"has more than {most} bytes" if is_regular else "is not a regular file"
-    raise OSError(f"{path} {problem}")
+    raise OSError(f"{name} {problem}")
+
+
+def read_inside(directory: Path, name: str, most: int) -> bytes:
+    """Returns the content of a regular file of a directory; see `open_inside`."""
+    with open_inside(directory, name, most) as file:
+        return file.read(most)
 
 
 def read_whole(path: Path, most: int) -> bytes:

@@ -6,21 +6,21 @@ import pathlib
 import pytest
 from etils import epath
 
-from azjax import remote
-from azjax.remote import open_regular
+from azjax import files
+from azjax.files import open_regular
 from azjax.training import TrainConfig
 from azjax.training.config import QConfig
 
 
 def test_a_local_directory_is_a_path(tmp_path):
-    assert remote.as_directory(str(tmp_path)) == tmp_path
-    assert not remote.is_remote(remote.as_run_directory(tmp_path))
+    assert files.as_directory(str(tmp_path)) == tmp_path
+    assert not files.is_remote(files.as_run_directory(tmp_path))
 
 
 def test_a_url_keeps_its_slashes():
     directory = TrainConfig(game="tic_tac_toe", iterations=1, run_dir="gs://b/run")
     assert str(directory.directory / "player") == "gs://b/run/player"
-    assert remote.resolved(directory.directory) == epath.Path("gs://b/run")
+    assert files.resolved(directory.directory) == epath.Path("gs://b/run")
 
 
 def test_invalid_directories_are_refused_by_the_settings():
@@ -47,7 +47,7 @@ def test_a_library_that_is_missing_is_named(monkeypatch):
         ("hf", r"'azjax\[hub\]'"),
     ):
         with pytest.raises(ValueError, match=f"not installed: pip install {name}$"):
-            remote.as_directory(f"{scheme}://b/run")
+            files.as_directory(f"{scheme}://b/run")
 
 
 def test_open_object_reads_up_to_its_limit(tmp_path):
@@ -76,7 +76,7 @@ def test_open_object_rejects_directories(tmp_path):
 )
 def test_store_errors_raises_a_one_line_os_error(error):
     path = epath.Path("gs://b/run")
-    with pytest.raises(OSError, match="may not") as found, remote.store_errors(path):
+    with pytest.raises(OSError, match="may not") as found, files.store_errors(path):
         raise error
     assert (found.value.errno, found.value.filename) == (errno.EIO, str(path))
     assert "\n" not in found.value.strerror
@@ -91,7 +91,7 @@ def test_store_errors_raises_a_one_line_os_error(error):
     ],
 )
 def test_store_errors_passes_other_exceptions(directory, error):
-    with pytest.raises(type(error)) as found, remote.store_errors(directory):
+    with pytest.raises(type(error)) as found, files.store_errors(directory):
         raise error
     assert found.value is error
 
@@ -99,7 +99,7 @@ def test_store_errors_passes_other_exceptions(directory, error):
 def test_a_failed_replacement_keeps_the_file_and_removes_the_temporary_one(tmp_path):
     (tmp_path / "taken").mkdir()
     with pytest.raises(OSError, match="taken"):
-        remote.replace_file(tmp_path / "taken", b"new")
+        files.replace_file(tmp_path / "taken", b"new")
     assert [file.name for file in tmp_path.iterdir()] == ["taken"]
 
 
@@ -109,7 +109,7 @@ def test_a_planted_link_is_replaced_and_not_followed(tmp_path):
     # Its own name, and that of the temporary file.
     for name in ("config.json", f".config.json.{os.getpid()}"):
         (tmp_path / name).symlink_to(other)
-    remote.replace_file(tmp_path / "config.json", b"new")
+    files.replace_file(tmp_path / "config.json", b"new")
     assert (tmp_path / "config.json").read_bytes() == b"new"
     assert not (tmp_path / "config.json").is_symlink()
     assert other.read_text() == "precious"
