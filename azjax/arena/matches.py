@@ -337,11 +337,11 @@ def play_openings(
 
 class _Half(NamedTuple):
     """B games in which the same player moved first after the opening and is now to
-    move.
+    move, except those in which a player has an extra turn.
 
     states: leaves `[B, ...]`.
     carries: the carry of the player to move and of the other player.
-    actions: `[B, max_moves]` int32, filled move by move; -1 where the game was over.
+    actions: `[B, T]` int32, filled turn by turn; -1 where no move was made.
     is_forfeit: `[B]` bool; whether an illegal move ended the game.
     """
 
@@ -364,59 +364,69 @@ def _play_batch(
     """Plays every opening twice, each player moving first once, and returns the games
     of the first `size` openings; the others are padding.
 
-    The players alternate: at every move, `player` moves in one half of the games and
-    `opponent` in the other. Only a single move of each player is compiled: a tournament
-    of P players compiles P programs, not one per pairing.
+    The players alternate: at every turn, `player` moves in one half of the games and
+    `opponent` in the other; games in which it is not this player's turn wait. Only a
+    single move of each player is compiled: a tournament of P players compiles P
+    programs, not one per pairing.
     """
-    start, mesh, num_moves = layout.by_position(openings.states), layout.mesh, 0
+    start, mesh, num_turns = layout.by_position(openings.states), layout.mesh, 0
+    seats = (start.current_player, 1 - start.current_player)
+    most_turns = game.max_moves * (2 if game.has_extra_turns else 1)
     carries = (init_carry(players[0], start, mesh), init_carry(players[1], start, mesh))
     # The halves in which `player` and in which `opponent` moves first.
     is_over = np.asarray(start.terminated)
-    nothing = np.full((len(is_over), game.max_moves), -1, np.int32)
+    nothing = np.full((len(is_over), most_turns), -1, np.int32)
     halves = [
         _Half(start, each, nothing.copy(), is_over) for each in (carries, carries[::-1])
     ]
-    for number in range(game.max_moves):
+    for number in range(most_turns):
         if all(np.asarray(half.states.terminated).all() for half in halves):
             break
         poll(alone=True)
         move_keys = jax.random.split(jax.random.fold_in(rng_key, number))
         for index, mover in enumerate((number % 2, 1 - number % 2)):
             half, keys = halves[index], layout.keys(move_keys[mover])
-            # Terminated games do not change; their players get the opening as a
-            # placeholder.
+            # Terminated and waiting games do not change. The players of terminated ones
+            # get the opening as a placeholder.
             positions = _positions(mesh, half.states, start)
             choice, carry = choose_with_carry(
                 players[mover], keys, positions, half.carries[0], mesh
             )
-            states, action, is_illegal = _step(game, mesh, half.states, choice.action)
+            states, action, is_illegal = _step(
+                game, mesh, half.states, choice.action, seats[number % 2]
+            )
             half.actions[:, number] = action
             is_forfeit = half.is_forfeit | np.asarray(is_illegal)
             carries = (half.carries[1], carry)
             halves[index] = _Half(states, carries, half.actions, is_forfeit)
-        num_moves = number + 1
+        num_turns = number + 1
     # All processes gather arrays of the same shapes, however long their games were.
     played = layout.to_host(
         [
             (
                 half.actions,
-                np.full(len(is_over), num_moves, np.int32),
+                np.full(len(is_over), num_turns, np.int32),
                 np.asarray(_rewards(game, half.states)),
                 half.is_forfeit,
             )
             for half in halves
         ]
     )
-    num_moves = max(lengths.max() for _, lengths, _, _ in played)
-    # After an odd number of opening moves, player 1 is to move.
-    if openings.states.current_player[0] != 0:
-        played = played[::-1]
+    actions, lengths, rewards, is_forfeit = map(np.stack, zip(*played, strict=True))
+    # Moves follow each other without gaps.
+    actions = actions[..., : lengths.max()]
+    order = np.argsort(actions < 0, axis=-1, kind="stable")
+    actions = np.take_along_axis(actions, order, axis=-1)[..., : game.max_moves]
     moves, results, faults = [], [], []
-    for number, (actions, _, rewards, is_forfeit) in enumerate(played):
-        row = np.concatenate([openings.moves, actions[:, :num_moves]], axis=1)
-        moves.append(row[:size])
-        results.append(rewards[:size, number].astype(np.int8))
-        faults.append(np.where(is_forfeit[:size], "illegal move", ""))
+    row, first = np.arange(size), openings.states.current_player[:size]
+    for number in range(2):
+        # `player` has the seat of the first mover in the first half.
+        half = (first + number) % 2
+        moves.append(
+            np.concatenate([openings.moves[:size], actions[half, row]], axis=1)
+        )
+        results.append(rewards[half, row, number].astype(np.int8))
+        faults.append(np.where(is_forfeit[half, row], "illegal move", ""))
     return MatchResult(
         moves=np.stack(moves, axis=1).reshape(2 * size, -1),
         results=np.stack(results, axis=1).reshape(-1),
@@ -435,20 +445,21 @@ def _positions(mesh: Mesh | None, states: State, openings: State) -> State:
 
 @jax.jit(static_argnums=(0, 1))
 def _step(
-    game: Game, mesh: Mesh | None, states: State, action: jax.Array
+    game: Game, mesh: Mesh | None, states: State, action: jax.Array, player: jax.Array
 ) -> tuple[State, jax.Array, jax.Array]:
-    """Returns the next states, `[B]` int32 the recorded moves, -1 where there is none,
-    and `[B]` bool whether an illegal move was tried."""
+    """Makes moves of the players `[B]` where it is their turn. Returns the next states,
+    `[B]` int32 the recorded moves, -1 where there is none, and `[B]` bool whether an
+    illegal move was tried."""
 
-    def step(states, action):
+    def step(states, action, player):
         legal = jax.vmap(game.legal_action_mask)(states)
         known = action.clip(0, game.num_actions - 1)
         is_legal = (action == known) & legal[jnp.arange(len(action)), known]
-        is_running = ~states.terminated
-        recorded = jnp.where(is_running & is_legal, action, -1)
-        return jax.vmap(game.step)(states, action), recorded, is_running & ~is_legal
+        moves = ~states.terminated & (states.current_player == player)
+        after = jax.vmap(select)(moves, jax.vmap(game.step)(states, action), states)
+        return after, jnp.where(moves & is_legal, action, -1), moves & ~is_legal
 
-    return spread(step, mesh)(states, action)
+    return spread(step, mesh)(states, action, player)
 
 
 @jax.jit(static_argnames="game")

@@ -451,10 +451,16 @@ def _examine(
         same = jax.tree.map(lambda old, new: (old == new).all(), state, other)
         return jnp.stack(jax.tree.leaves(same)).all()
 
-    takes_turns = is_over | (next_state.current_player == 1 - player)
+    next_player = next_state.current_player
+    takes_turns = is_over | (next_player == 1 - player)
+    if game.has_extra_turns:
+        takes_turns = (next_player == 0) | (next_player == 1)
     stays = ~is_over | is_same(next_state) & jax.vmap(is_same)(tried).all()
     rules |= {
-        "step: the players must take turns, in the last step too": takes_turns,
+        "step: `current_player` must be 0 or 1"
+        if game.has_extra_turns
+        else "step: the players must take turns, in the last step too, unless "
+        "`has_extra_turns` is True": takes_turns,
         "step: nothing may change once the game is over": stays,
     }
     ends = is_over | tried.terminated

@@ -42,8 +42,8 @@ T = TypeVar("T")
 
 
 class Game(abc.ABC, Generic[S]):
-    """A game of two players who move strictly in turn, zero-sum, deterministic and of
-    perfect information, with the same numbered actions in all positions.
+    """A zero-sum game of two players, deterministic and of perfect information, with
+    the same numbered actions in all positions.
 
     All methods are pure functions of one position; the caller vmaps them. A game object
     holds no arrays; two games with the same options are interchangeable.
@@ -60,6 +60,8 @@ class Game(abc.ABC, Generic[S]):
         actions without a cell, such as a pass, follow. 0 if actions have no cells.
     max_legal_actions: the most actions that are legal in any position; 0 if unknown.
         If it is known, the nodes of searches have edges for the legal actions only.
+    has_extra_turns: whether a player may move several times in a row; otherwise the
+        players move strictly in turn. `State.current_player` says who moves.
     line_length: stones in a row, column or diagonal that win; 0 in games that are not
         won by lines. The first two planes of the observation of a game with lines are
         the stones of the player to move and of the opponent.
@@ -76,6 +78,7 @@ class Game(abc.ABC, Generic[S]):
     record_format: ClassVar[RecordFormat]  # the default is set in `reading`
     actions_per_cell: ClassVar[int] = 0
     max_legal_actions: int = 0
+    has_extra_turns: ClassVar[bool] = False
     line_length: int = 0
     num_actions: int
     observation_shape: tuple[int, int, int]

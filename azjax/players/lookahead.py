@@ -10,6 +10,7 @@ from flax import struct
 
 from azjax.games import Game, State
 from azjax.players.core import Choice
+from azjax.players.model import moves_again
 from azjax.players.simple import choose_uniformly
 
 PORTION = 64  # moves evaluated at once
@@ -81,8 +82,9 @@ def result_of_mover(game: Game, before: State, after: State) -> jax.Array:
 class GreedyPlayer:
     """Plays a winning move, else a move with the fewest immediately winning replies.
 
-    Ties are broken at random. The value is 1 if the player wins at once, -1 if the
-    opponent can win at its next move, else 0.
+    A move after which the player moves again has no replies. Ties are broken at random.
+    The value is 1 if the player wins at once, -1 if the opponent can win at its next
+    move, else 0.
     """
 
     draws_in_lanes: ClassVar[bool] = True
@@ -108,7 +110,8 @@ class GreedyPlayer:
             )
             at_end = jnp.where(result < 0, game.num_actions + 1, -result)
             at_end = at_end.astype(jnp.int32)
-            return jnp.where(after.terminated, at_end, reply_wins.sum())
+            replies = jnp.where(moves_again(game, state, after), 0, reply_wins.sum())
+            return jnp.where(after.terminated, at_end, replies)
 
         illegal = jnp.iinfo(jnp.int32).max
         return after_each_move(game, state, dangers, illegal, portion=_GREEDY_PORTION)
@@ -150,7 +153,9 @@ class MinimaxPlayer:
             .set(to_try),
             best=lowest.at[0].set(final.max()),
             # A loose bound at the root, because all best moves must be found.
-            beta=lowest.at[0].set(_score_bound(0) + _EPSILON),
+            alpha=lowest,
+            beta=lowest.at[0].set(_score_bound(game, 0) + _EPSILON),
+            keeps_turn=jnp.zeros(depth, bool),
             root_scores=final,
         )
         stack = jax.lax.while_loop(
@@ -172,7 +177,9 @@ class _Stack:
     move: `[D]` int32; the move being searched.
     to_try: `[D, A]` float32; heuristic scores of the moves not searched yet, else -inf.
     best: `[D]` float32; highest score so far.
+    alpha: `[D]` float32; a score that the player to move can reach above.
     beta: `[D]` float32; cut-off score, at which the opponent has a better move above.
+    keeps_turn: `[D]` bool; whether the player to move made the move to the level.
     root_scores: `[A]` float32; scores of the moves at level 0.
     """
 
@@ -181,7 +188,9 @@ class _Stack:
     move: jax.Array
     to_try: jax.Array
     best: jax.Array
+    alpha: jax.Array
     beta: jax.Array
+    keeps_turn: jax.Array
     root_scores: jax.Array
 
 
@@ -190,7 +199,7 @@ def _step(game: Game, stack: _Stack, depth: int) -> _Stack:
     # A finished position gives its score to the level above.
     level = stack.level
     is_done = _is_done(stack, level)
-    score = -stack.best[level]
+    score = jnp.where(stack.keeps_turn[level], 1, -1) * stack.best[level]
     above = jnp.where(is_done & (level > 0), level - 1, depth)
     at_root = jnp.where(is_done & (level == 1), stack.move[0], game.num_actions)
     stack = dataclasses.replace(
@@ -205,11 +214,12 @@ def _step(game: Game, stack: _Stack, depth: int) -> _Stack:
     here = jax.tree.map(lambda leaf: leaf[level], stack.states)
     after = game.step(here, move)
     final, to_try = _expand(game, after, level + 1, depth)
-    # Alpha of a level is minus the beta of the level above.
-    above = jnp.where(level > 0, -stack.beta[level - 1], -jnp.inf)
-    alpha = jnp.where(
-        level > 0, jnp.maximum(stack.best[level], above), stack.best[level] - _EPSILON
-    )
+    best, beta = stack.best[level], stack.beta[level]
+    alpha = jnp.where(level > 0, jnp.maximum(best, stack.alpha[level]), best - _EPSILON)
+    # The other player sees the window from its side.
+    keeps_turn = moves_again(game, here, after)
+    beta_below = jnp.where(keeps_turn, beta, -alpha)
+    beta_below = jnp.minimum(beta_below, _score_bound(game, level + 1))
     descends = ~_is_done(stack, level)
     at = jnp.where(descends, level, depth)
     below = jnp.where(descends, level + 1, depth)
@@ -224,7 +234,9 @@ def _step(game: Game, stack: _Stack, depth: int) -> _Stack:
         move=stack.move.at[at].set(move, mode="drop"),
         to_try=put(stack.to_try.at[at, move].set(-jnp.inf, mode="drop"), to_try),
         best=put(stack.best, final.max()),
-        beta=put(stack.beta, jnp.minimum(-alpha, _score_bound(level + 1))),
+        alpha=put(stack.alpha, jnp.where(keeps_turn, alpha, -beta)),
+        beta=put(stack.beta, beta_below),
+        keeps_turn=put(stack.keeps_turn, keeps_turn),
     )
 
 
@@ -245,7 +257,8 @@ def _expand(
 
     def evaluate(after):
         result = result_of_mover(game, state, after) * _result_score(level + 1)
-        guess = -jnp.clip(game.evaluate(after), -1.0, 1.0)
+        sign = jnp.where(moves_again(game, state, after), 1.0, -1.0)
+        guess = sign * jnp.clip(game.evaluate(after), -1.0, 1.0)
         return jnp.where(after.terminated, result, guess), after.terminated
 
     scores, is_over = after_each_move(game, state, evaluate, (-jnp.inf, False))
@@ -258,7 +271,7 @@ def _result_score(num_moves: int | jax.Array) -> jax.Array:
     return _WIN_SCORE - _MOVE_PENALTY * jnp.float32(num_moves)
 
 
-def _score_bound(level: int | jax.Array) -> jax.Array:
+def _score_bound(game: Game, level: int | jax.Array) -> jax.Array:
     """Returns the highest score of a move that must be searched at a level: its mover
-    can win at its next turn at the earliest."""
-    return _result_score(level + 3)
+    can win at its next move at the earliest."""
+    return _result_score(level + (2 if game.has_extra_turns else 3))

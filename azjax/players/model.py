@@ -252,9 +252,9 @@ def recurrent_fn_of(
     `edge` is `[B]` int32, the leaves of `states` are `[B, ...]`. The output has
     `reward`, `discount` and `value`, `[B]`, and `prior_logits`, `[B, E]`.
 
-    Rewards are for the player who moves, values for the player to move next; hence the
-    discount is -1. A terminated position is absorbing: reward, value and discount are
-    0.
+    Rewards are for the player who moves, values for the player to move next; the
+    discount is that of `turn_discount`. A terminated position is absorbing: reward,
+    value and discount are 0.
 
     Args:
         game: the game.
@@ -268,13 +268,29 @@ def recurrent_fn_of(
         embedding, prior_logits = _with_edges(game, after, logits)
         fields = {
             "reward": mover_reward(game, states, after),
-            "discount": jnp.where(after.terminated, 0.0, -1.0),
+            "discount": turn_discount(game, states, after),
             "prior_logits": prior_logits,
             "value": jnp.where(after.terminated, 0.0, expected_value(result)),
         }
         return mctx.RecurrentFnOutput(**fields), embedding
 
     return recurrent_fn
+
+
+def moves_again(game: Game, before: State, after: State) -> jax.Array:
+    """Returns bool, whether the player who moved is to move again. Both states may have
+    leading axes."""
+    if not game.has_extra_turns:
+        return jnp.zeros_like(after.terminated)
+    return after.current_player == before.current_player
+
+
+def turn_discount(game: Game, before: State, after: State) -> jax.Array:
+    """Returns float32, the factor between the value of a position and its value for the
+    player who made the move to it: 1 if this player is to move again, -1 if the other
+    one is, 0 if the game is over. Both states may have leading axes."""
+    sign = jnp.where(moves_again(game, before, after), 1.0, -1.0)
+    return jnp.where(after.terminated, 0.0, sign)
 
 
 def mover_reward(game: Game, before: State, after: State) -> jax.Array:

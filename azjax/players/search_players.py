@@ -25,6 +25,7 @@ from azjax.players.model import (
     mover_reward,
     num_edges,
     to_search,
+    turn_discount,
     without_actions,
 )
 from azjax.search import (
@@ -242,7 +243,7 @@ def make_playout_fn(game: Game) -> mctx.RecurrentFn:
         result = playout_results(game, playout_key, after)
         fields = {
             "reward": mover_reward(game, states, after),
-            "discount": jnp.where(after.terminated, 0.0, -1.0),
+            "discount": turn_discount(game, states, after),
             "prior_logits": _random_order(order_key, legal),
             "value": jnp.where(after.terminated, 0.0, result),
         }

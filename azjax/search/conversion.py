@@ -17,7 +17,7 @@ from azjax.search.nodes import (
     linked_entry,
 )
 from azjax.search.packing import Table
-from azjax.search.score_bounds import Bounds, is_proven, move_bounds
+from azjax.search.score_bounds import Bounds, is_proven, move_bounds, turned
 from azjax.search.types import Tree
 
 
@@ -37,7 +37,15 @@ def root_bounds(tree: ProvenTree) -> Bounds:
     """Returns `[B, A]` int16 bounds of the root's moves."""
     legal = ~tree.root_invalid_actions.astype(bool)
     children = tree.children_index[:, tree.ROOT_INDEX]
-    return jax.vmap(move_bounds)(Bounds(tree.lower, tree.upper), children, legal)
+    discounts = tree.children_discounts[:, tree.ROOT_INDEX]
+
+    def of_moves(bounds, child, discount, legal):
+        at = jnp.where(child >= 0, child, len(bounds.lower))
+        by_node = jnp.zeros(bounds.lower.shape).at[at].set(discount, mode="drop")
+        return move_bounds(turned(bounds, by_node), child, legal)
+
+    bounds = Bounds(tree.lower, tree.upper)
+    return jax.vmap(of_moves)(bounds, children, discounts, legal)
 
 
 def from_tree(tree: Tree) -> Nodes:
@@ -67,7 +75,8 @@ def from_tree(tree: Tree) -> Nodes:
     child = flat(jnp.where(child >= 0, child + base[..., None], UNVISITED))
     expands, bounds = evaluation.discount != 0, None
     if isinstance(tree, ProvenTree):
-        bounds = Bounds(flat(tree.lower), flat(tree.upper))
+        own = Bounds(flat(tree.lower), flat(tree.upper))
+        bounds = turned(own, evaluation.discount)
         expands &= ~is_proven(bounds)
     statistics = Statistics(
         visits=flat(tree.node_visits),
@@ -135,5 +144,5 @@ def to_tree(
     }
     if nodes.bounds is None:
         return mctx.Tree(**fields)
-    lower, upper = nodes.bounds
+    lower, upper = turned(nodes.bounds, evaluation.discount)
     return ProvenTree(**fields, lower=batch(lower), upper=batch(upper))

@@ -3,8 +3,9 @@
 Score-bounded tree search (Cazenave and Saffidine 2010) extends the MCTS solver (Winands
 et al. 2008, "Monte-Carlo Tree Search Solver") to draws. Here the bounds also count the
 moves. A score is `WIN - moves` for a win in that many moves, the negative of it for a
-loss, and 0 for a draw, always for the player to move. The bounds are valid for
-two-player games with alternating moves, a win, draw or loss at the end, and no reward
+loss, and 0 for a draw. The bounds of a node are those of the score for the player who
+made the move to it, so that a parent compares the bounds of its children as they are.
+They are valid for two-player games with a win, draw or loss at the end, and no reward
 before the end.
 """
 
@@ -18,7 +19,7 @@ ILLEGAL = -WIN - 1  # bound of an illegal move, below every score
 
 
 class Bounds(NamedTuple):
-    """Proven bounds of the scores of M nodes.
+    """Proven bounds of the scores of M nodes, or of moves.
 
     lower, upper: `[M]` int16.
     """
@@ -34,26 +35,39 @@ def unknown_bounds(size: int) -> Bounds:
 
 
 def score_of_reward(reward: jax.Array) -> jax.Array:
-    """Returns the int16 score of a finished position from the reward of the last move.
+    """Returns the int16 score of a finished position, from the reward of the last move;
+    both are for the player who moved."""
+    return (jnp.sign(reward) * WIN).astype(jnp.int16)
 
-    The score is for the player to move, the reward is for the player who moved.
+
+def turned(bounds: Bounds, discount: jax.Array) -> Bounds:
+    """Returns the bounds of nodes for the player to move there, from those for the
+    player who moved there, or the reverse.
+
+    Args:
+        bounds: of the nodes.
+        discount: of the moves to the nodes; positive if both are the same player.
     """
-    return -(jnp.sign(reward) * WIN).astype(jnp.int16)
+    is_same = discount > 0
+    return Bounds(
+        jnp.where(is_same, bounds.lower, -bounds.upper),
+        jnp.where(is_same, bounds.upper, -bounds.lower),
+    )
 
 
 def move_bounds(bounds: Bounds, child: jax.Array, legal: jax.Array) -> Bounds:
-    """Returns int16 bounds `[..., A]` of the moves of some nodes.
+    """Returns int16 bounds `[..., A]` of the moves of some nodes, for their mover.
 
     Args:
-        bounds: of all M nodes.
+        bounds: of all M nodes, for the player who moved there.
         child: `[..., A]` int32; the nodes that the moves lead to, negative where
             unknown.
         legal: `[..., A]` bool.
     """
     known = child >= 0
     entry = jnp.maximum(child, 0)
-    lower = jnp.where(known, -_one_move_later(bounds.upper[entry]), -WIN)
-    upper = jnp.where(known, -_one_move_later(bounds.lower[entry]), WIN)
+    lower = jnp.where(known, _one_move_later(bounds.lower[entry]), -WIN)
+    upper = jnp.where(known, _one_move_later(bounds.upper[entry]), WIN)
     return Bounds(
         jnp.where(legal, lower, ILLEGAL).astype(jnp.int16),
         jnp.where(legal, upper, ILLEGAL).astype(jnp.int16),

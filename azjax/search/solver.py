@@ -25,6 +25,7 @@ from azjax.search.score_bounds import (
     move_bounds,
     proven_value,
     score_of_reward,
+    turned,
 )
 from azjax.search.types import RecurrentFnOutput
 
@@ -86,14 +87,15 @@ def back_up_bounds(nodes: Nodes, paths: Paths) -> Nodes:
         evaluation = nodes.evaluation[entry]
         child = linked_entry(statistics[entry].link)
         moves = move_bounds(bounds, child, is_legal(evaluation.prior))
-        new = Bounds(moves.lower.max(axis=-1), moves.upper.max(axis=-1))
+        best = Bounds(moves.lower.max(axis=-1), moves.upper.max(axis=-1))
+        new = turned(best, evaluation.discount)
         is_active &= (new.lower != bounds.lower[entry]) | (
             new.upper != bounds.upper[entry]
         )
         at = jnp.where(is_active, entry, nodes.size)
         proven_at = jnp.where(is_active & is_proven(new), entry, nodes.size)
         bounds = jax.tree.map(_setter(at), bounds, new)
-        statistics = statistics.update(proven_at, value=proven_value(new))
+        statistics = statistics.update(proven_at, value=proven_value(best))
         is_active &= evaluation.parent >= 0
         entry = jnp.where(is_active, evaluation.parent, entry)
         return entry, is_active, bounds, statistics

@@ -282,9 +282,8 @@ def start_q_games(game: Game, num_games: int) -> QGames:
 def make_self_play_move(game: Game, network: QNetwork) -> PlayMove:
     """Returns `(params, games, epsilon, rng_key) -> (games, transition)`.
 
-    It makes one move of the learner, who plays both sides, in each game. The next
-    position is the opponent's, hence the discount of -1, and the moves of both sides
-    are training data. The key is consumed.
+    It makes one move of the learner, who plays both sides, in each game; the moves of
+    both sides are training data. The key is consumed.
     """
 
     def play_move(
@@ -294,7 +293,7 @@ def make_self_play_move(game: Game, network: QNetwork) -> PlayMove:
         action = epsilon_greedy(rng_key, values, epsilon)
         after = jax.vmap(game.step)(games.state, action)
         every = jnp.ones_like(games.state.terminated)
-        return _finish(game, games, action, after, discount=-1.0, is_move=every)
+        return _finish(game, games, action, after, is_move=every)
 
     return play_move
 
@@ -302,10 +301,10 @@ def make_self_play_move(game: Game, network: QNetwork) -> PlayMove:
 def make_move_against(game: Game, network: QNetwork, opponent: Player) -> PlayMove:
     """Returns `(params, games, epsilon, rng_key) -> (games, transition)`.
 
-    It makes one move of the learner in each game, and the opponent's reply. The next
-    position is the learner's own: the opponent belongs to the environment, and only the
-    learner's moves are training data. Where the opponent starts a game, it makes its
-    first move and the learner none. The key is consumed.
+    It makes one move of the learner in each game, and the opponent's moves up to the
+    learner's next turn. The next position is the learner's own: the opponent belongs to
+    the environment, and only the learner's moves are training data. Where the opponent
+    starts a game, the learner makes no move. The key is consumed.
     """
 
     def play_move(
@@ -317,12 +316,24 @@ def make_move_against(game: Game, network: QNetwork, opponent: Player) -> PlayMo
         values = legal_action_values(game, network, params, state)
         action = epsilon_greedy(learner_key, values, epsilon)
         moved = jax.vmap(select)(is_move, jax.vmap(game.step)(state, action), state)
-        # The opponent gets no finished position: there it chooses in the previous one,
-        # and its move has no effect.
-        unfinished = jax.vmap(select)(moved.terminated, state, moved)
-        reply = opponent.choose(opponent_key, unfinished).action
-        after = jax.vmap(game.step)(moved, reply)
-        return _finish(game, games, action, after, discount=1.0, is_move=is_move)
+
+        def is_opponents(state: State) -> jax.Array:
+            return (state.current_player != games.side) & ~state.terminated
+
+        def reply(carry):
+            after, rng_key = carry
+            # Where it is not to move, it chooses in the position before, in vain.
+            is_reply = is_opponents(after)
+            position = jax.vmap(select)(is_reply, after, state)
+            action = opponent.choose(rng_key, position).action
+            replied = jax.vmap(game.step)(after, action)
+            after = jax.vmap(select)(is_reply, replied, after)
+            return after, jax.random.fold_in(jax.random.clone(rng_key), 1)
+
+        after, _ = jax.lax.while_loop(
+            lambda carry: is_opponents(carry[0]).any(), reply, (moved, opponent_key)
+        )
+        return _finish(game, games, action, after, is_move=is_move)
 
     return play_move
 
@@ -333,17 +344,17 @@ def _finish(
     action: jax.Array,
     after: State,
     *,
-    discount: float,
     is_move: jax.Array,
 ) -> tuple[QGames, Transition]:
     """Replaces finished games by new ones; returns the games and the transition."""
     rewards = jax.vmap(game.rewards)(after)
     mover = games.state.current_player
+    sign = jnp.where(after.current_player == mover, 1.0, -1.0)
     transition = Transition(
         state=games.state,
         action=action,
         reward=jnp.where(mover == 1, rewards[:, 1], rewards[:, 0]),
-        discount=jnp.where(after.terminated, 0.0, discount),
+        discount=jnp.where(after.terminated, 0.0, sign),
         next_state=after,
         is_move=is_move,
     )

@@ -72,10 +72,10 @@ def lambda_returns(
 ) -> jax.Array:
     """Computes lambda-returns between the game's result and the search's values.
 
-    Sutton and Barto 2018, equation 12.2, for probabilities of win, draw and loss and
-    alternating players: `target[t] = flip(td_lambda * target[t + 1] + (1 - td_lambda) *
-    search_value[t + 1])`, where `flip` exchanges win and loss. An unfinished game is
-    bootstrapped from the search value of its newest position.
+    Sutton and Barto 2018, equation 12.2, for probabilities of win, draw and loss:
+    `target[t] = flip(td_lambda * target[t + 1] + (1 - td_lambda) * search_value[t +
+    1])`, where `flip` exchanges win and loss if the other player moves at t + 1. An
+    unfinished game is bootstrapped from the search value of its newest position.
 
     What follows a bad move does not show the value of the position before it. So the
     target of a position whose move has a regret above `max_regret`, and did not win, is
@@ -84,7 +84,8 @@ def lambda_returns(
 
     Args:
         moves: T moves in each of B game slots, in time order. Their `reward`,
-            `terminated`, `value`, `draw_probability` and `regret` are used.
+            `terminated`, `value`, `draw_probability`, `regret` and
+            `state.current_player` are used.
         td_lambda: lambda of the lambda-return (1: game result, 0: next search value).
         max_regret: from 0, only the search's best moves count, to 2, all moves count.
 
@@ -92,19 +93,20 @@ def lambda_returns(
         `[T, B, 3]` float16 targets for the player to move at t.
     """
     values = soft_result(moves.value, moves.draw_probability)
+    player = moves.state.current_player
+    # After the newest move, the carry below is of the same player.
+    is_flipped = jnp.zeros_like(moves.terminated)
+    is_flipped = is_flipped.at[:-1].set(player[1:] != player[:-1])
     is_bad = (moves.regret > max_regret) & (moves.reward <= 0)
 
     def step(carry, move):
         target_after, value_after = carry
-        reward, terminated, is_bad, value = move
+        reward, terminated, is_bad, value, is_flipped = move
         mixed = (1 - td_lambda) * value_after + td_lambda * target_after
-        target = jnp.where(
-            terminated[:, None], one_hot_result(reward), jnp.flip(mixed, axis=-1)
-        )
+        mixed = jnp.where(is_flipped[:, None], jnp.flip(mixed, axis=-1), mixed)
+        target = jnp.where(terminated[:, None], one_hot_result(reward), mixed)
         target = jnp.where(is_bad[:, None], value, target)
         return (target, value), target.astype(jnp.float16)
 
-    # From the next player's point of view: `step` flips it.
-    newest = jnp.flip(values[-1], axis=-1)
-    rows = (moves.reward, moves.terminated, is_bad, values)
-    return jax.lax.scan(step, (newest, newest), rows, reverse=True)[1]
+    rows = (moves.reward, moves.terminated, is_bad, values, is_flipped)
+    return jax.lax.scan(step, (values[-1], values[-1]), rows, reverse=True)[1]

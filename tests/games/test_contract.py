@@ -23,6 +23,12 @@ README = Path(azjax.games.__file__ or "").parent / "README.md"
 EXAMPLES = re.findall(r"```python\n(.*?)```", README.read_text(), re.DOTALL)
 
 
+def example(text):
+    """Returns the example of the page with this text."""
+    (found,) = (example for example in EXAMPLES if text in example)
+    return found
+
+
 class Plain(TicTacToe):
     """Tic-tac-toe without symmetries, which take time to compile."""
 
@@ -489,7 +495,7 @@ def chomp(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     path = tmp_path / "chomp.py"
-    path.write_text(EXAMPLES[0])
+    path.write_text(example("# chomp.py"))
     spec = importlib.util.spec_from_file_location("chomp", path)
     assert spec is not None
     assert spec.loader is not None
@@ -523,6 +529,16 @@ def test_the_example_plays_by_the_rules_of_chomp(chomp):
 
 
 @pytest.mark.usefixtures("chomp")
+def test_the_example_of_extra_turns_lets_a_player_move_again():
+    exec(example("# greedy_chomp.py"), {"__name__": "greedy_chomp"})
+    game = azjax.games.make("greedy_chomp:3")
+    check(game, num_games=16)
+    state = play(game, "c1 b1")  # single squares
+    assert state.current_player == 0
+    assert play(game, "b2", state).current_player == 1
+
+
+@pytest.mark.usefixtures("chomp")
 def test_the_example_refuses_a_wrong_size():
     for size in 1, 9, 3.0, True:
         with pytest.raises(ValueError, match=f"size must be an int .*: {size!r}"):
@@ -531,19 +547,19 @@ def test_the_example_refuses_a_wrong_size():
 
 @pytest.mark.usefixtures("chomp")
 def test_the_example_of_many_games_runs(capsys):
-    exec(EXAMPLES[4].replace("256", "4"), {})
+    exec(example("num_envs=256").replace("256", "4"), {})
     assert capsys.readouterr().out.startswith("(4, 6, 7, 2)")
 
 
 @pytest.mark.slow
 @pytest.mark.usefixtures("chomp")
 def test_the_example_can_be_trained_and_loaded():
-    exec(EXAMPLES[1].replace("minutes=2", "iterations=1"), {})
+    exec(example("minutes=2").replace("minutes=2", "iterations=1"), {})
 
 
 def test_the_example_of_a_style_draws_another_piece():
     names: dict = {}
-    exec(EXAMPLES[2], names)
+    exec(example("TAFL"), names)
     kings = broken(pieces="XOK", style=names["TAFL"], board=lambda *_: np.int8([[2]]))
     svg = Game.to_svg(kings(), kings().init())
     assert "1 kings" in svg
@@ -556,7 +572,7 @@ def nim(monkeypatch):
     monkeypatch.setattr(registry, "_GAMES", dict(registry._GAMES))
     module = types.ModuleType("nim")
     monkeypatch.setitem(sys.modules, "nim", module)
-    exec(EXAMPLES[3], vars(module))
+    exec(example("# nim.py"), vars(module))
     return azjax.games.make("nim:5")
 
 

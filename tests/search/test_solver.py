@@ -19,6 +19,7 @@ from azjax.search.score_bounds import (
     is_proven,
     move_bounds,
     proven_value,
+    turned,
 )
 
 NUM_SIMULATIONS = 300
@@ -99,15 +100,20 @@ def test_the_minimax_of_this_file_agrees_with_the_solved_game(solution):
 # Functions
 
 
-def test_the_bounds_of_a_move_are_the_childs_negated_and_one_move_later():
-    #               lost in 2  won in 3   drawn  anything  not lost
-    lower = np.int16([2 - WIN, WIN - 3, 0, -WIN, 0])
-    upper = np.int16([2 - WIN, WIN - 3, 0, WIN, WIN])
-    low, high = jax.jit(move_bounds)(
-        Bounds(lower, upper), np.arange(5), np.ones(5, bool)
+def test_the_bounds_of_a_move_are_the_childs_one_move_later():
+    #                lost in 2  won in 3   drawn  anything  not lost
+    own = Bounds(
+        np.int16([2 - WIN, WIN - 3, 0, -WIN, 0]),
+        np.int16([2 - WIN, WIN - 3, 0, WIN, WIN]),
     )
+    bounds = jax.jit(turned)(own, -np.ones(5, np.float32))
+    low, high = jax.jit(move_bounds)(bounds, np.arange(5), np.ones(5, bool))
     np.testing.assert_array_equal(low, [WIN - 3, 4 - WIN, 0, 1 - WIN, 1 - WIN])
     np.testing.assert_array_equal(high, [WIN - 3, 4 - WIN, 0, WIN - 1, 0])
+    same = jax.jit(turned)(own, np.ones(5, np.float32))
+    low, high = jax.jit(move_bounds)(same, np.arange(5), np.ones(5, bool))
+    np.testing.assert_array_equal(low, [3 - WIN, WIN - 4, 0, 1 - WIN, 0])
+    np.testing.assert_array_equal(high, [3 - WIN, WIN - 4, 0, WIN - 1, WIN - 1])
     chex.assert_type([low, high], jnp.int16)
 
 
@@ -115,8 +121,8 @@ def test_an_unsearched_move_has_the_widest_bounds_and_an_illegal_one_the_lowest(
     bounds = np.int16([WIN])
     child, legal = np.array([[-1, -1], [0, 0]]), np.array([[True, False]] * 2)
     low, high = jax.jit(move_bounds)(Bounds(bounds, bounds), child, legal)
-    np.testing.assert_array_equal(low, [[-WIN, ILLEGAL], [1 - WIN, ILLEGAL]])
-    np.testing.assert_array_equal(high, [[WIN, ILLEGAL], [1 - WIN, ILLEGAL]])
+    np.testing.assert_array_equal(low, [[-WIN, ILLEGAL], [WIN - 1, ILLEGAL]])
+    np.testing.assert_array_equal(high, [[WIN, ILLEGAL], [WIN - 1, ILLEGAL]])
     assert np.iinfo(np.int16).min <= ILLEGAL
 
 

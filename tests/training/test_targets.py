@@ -1,3 +1,5 @@
+from typing import NamedTuple
+
 import jax
 import numpy as np
 import pytest
@@ -14,6 +16,10 @@ from azjax.training.targets import (
 TOLERANCE = 5e-4
 
 
+class Players(NamedTuple):
+    current_player: np.ndarray
+
+
 soft = jax.jit(soft_result)
 returns = jax.jit(lambda_returns)
 
@@ -22,11 +28,12 @@ def returns_of(
     reward, terminated, value, draw, regret=None, *, td_lambda, max_regret=0.0
 ):
     """Returns the targets of the moves of B slots, `[T, B]` each; by default all are
-    best moves.
+    best moves. The players alternate.
     """
+    player = np.broadcast_to(np.arange(len(value))[:, None] % 2, value.shape)
     regret = np.zeros_like(value) if regret is None else regret
     moves = Trajectory(
-        state=None,
+        state=Players(player),
         action=None,
         policy=None,
         value=value,
