@@ -50,10 +50,13 @@ def five_steps(game: games.Game, num_steps: int = 5) -> dict:
 
     def compute(moves):
         target = training.soft_result(moves.value, moves.draw_probability)
+        player = moves.state.current_player
+        is_same = (player[1:] == player[:-1])[..., None]
         for _ in range(num_steps):
-            # The value target of the next position, negated; the newest position keeps
-            # its own.
-            after = jnp.concatenate([jnp.flip(target[1:], axis=-1), target[-1:]])
+            # The value target of the next position, for the player to move here; the
+            # newest position keeps its own.
+            after = jnp.where(is_same, target[1:], jnp.flip(target[1:], axis=-1))
+            after = jnp.concatenate([after, target[-1:]])
             result = training.one_hot_result(moves.reward)
             target = jnp.where(moves.terminated[..., None], result, after)
         return target

@@ -3,6 +3,7 @@
 import json
 import pathlib
 import runpy
+from typing import NamedTuple
 
 import jax
 import numpy as np
@@ -112,10 +113,17 @@ def test_the_help_lists_the_variations_and_wrong_arguments_are_named(capsys):
     assert len([line for line in lines if line.partition(" ")[0] in VARIATIONS]) == 7
 
 
-def targets_of(name, value, draw, reward, terminated):
-    """Returns a variation's value targets of moves."""
+class Players(NamedTuple):
+    current_player: np.ndarray
+
+
+def targets_of(name, value, draw, reward, terminated, player=None):
+    """Returns a variation's value targets of moves; by default the players
+    alternate."""
+    if player is None:
+        player = np.arange(len(value))[:, None] % 2 + np.zeros_like(value, int)
     moves = Trajectory(
-        state=None,
+        state=Players(player),
         action=None,
         policy=None,
         value=np.asarray(value, np.float32),
@@ -149,7 +157,8 @@ def test_five_steps_targets_follow_their_definition():
     reward = np.where(terminated, chance.integers(-1, 2, terminated.shape), 0)
     value = chance.uniform(-1, 1, terminated.shape).astype(np.float32)
     draw = chance.uniform(0, 1, terminated.shape).astype(np.float32)
-    found = targets_of("five_steps", value, draw, reward, terminated)
+    player = chance.integers(0, 2, terminated.shape)
+    found = targets_of("five_steps", value, draw, reward, terminated, player)
     searched = np.asarray(jax.jit(soft_result)(value, draw))
     for game in range(3):
         for start in range(35):
@@ -158,7 +167,9 @@ def test_five_steps_targets_follow_their_definition():
                 if terminated[position, game]:
                     result = np.eye(3)[1 - int(sign * reward[position, game])]
                     break
-                position, sign = position + 1, -sign
+                position += 1
+                is_same = player[position, game] == player[start, game]
+                sign = 1 if is_same else -1
             if result is None:
                 result = searched[position, game, ::sign]
             np.testing.assert_allclose(found[start, game], result, atol=1e-6)

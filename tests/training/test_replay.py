@@ -209,6 +209,7 @@ class Trajectories(NamedTuple):
     reward: np.ndarray
     value: np.ndarray
     draw: np.ndarray
+    player: np.ndarray
 
 
 def trajectories(num_moves, max_moves, chance):
@@ -222,7 +223,8 @@ def trajectories(num_moves, max_moves, chance):
     shape = terminated.shape
     reward = np.where(terminated, chance.integers(-1, 2, shape), 0)
     value = chance.uniform(-1, 1, shape)
-    return Trajectories(terminated, reward, value, chance.uniform(0, 1, shape))
+    draw, player = chance.uniform(0, 1, shape), chance.integers(0, 2, shape)
+    return Trajectories(terminated, reward, value, draw, player)
 
 
 def probabilities(value, draw):
@@ -240,9 +242,10 @@ def lambda_return(played, move, slot, td_lambda):
     seen = probabilities(played.value[later, slot], played.draw[later, slot])
     if has_ended:
         reward = played.reward[move + length - 1, slot]
-        # For the player to move after the last move.
-        seen = np.concatenate([seen[: length - 1], np.eye(3)[None, 1 + int(reward)]])
-    seen[::2] = seen[::2, ::-1]  # after an odd number of moves, the opponent is to move
+        seen = np.concatenate([seen[: length - 1], np.eye(3)[None, 1 - int(reward)]])
+        later = np.append(np.arange(move + 1, move + length), move + length - 1)
+    is_other = played.player[later, slot] != played.player[move, slot]
+    seen[is_other] = seen[is_other, ::-1]
     weight = (1 - td_lambda) * td_lambda ** np.arange(length)
     weight[-1] = td_lambda ** (length - 1)
     return weight @ seen
@@ -274,7 +277,9 @@ def play_script(config, max_moves, num_chunks, window=None):
     total, delay = 0, 0.0
     for iteration in range(1, num_chunks + 1):
         part = slice((iteration - 1) * length, iteration * length)
+        players = played.player[part].astype(np.int8)
         trajectory = empty._replace(
+            state=dataclasses.replace(empty.state, current_player=players),
             terminated=played.terminated[part],
             reward=played.reward[part].astype(np.float32),
             value=played.value[part].astype(np.float32),
