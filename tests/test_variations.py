@@ -117,7 +117,7 @@ class Players(NamedTuple):
     current_player: np.ndarray
 
 
-def targets_of(name, value, draw, reward, terminated, player=None):
+def targets_of(name, value, draw, reward, terminated, *, player=None):
     """Returns a variation's value targets of moves; by default the players
     alternate."""
     if player is None:
@@ -158,7 +158,7 @@ def test_five_steps_targets_follow_their_definition():
     value = chance.uniform(-1, 1, terminated.shape).astype(np.float32)
     draw = chance.uniform(0, 1, terminated.shape).astype(np.float32)
     player = chance.integers(0, 2, terminated.shape)
-    found = targets_of("five_steps", value, draw, reward, terminated, player)
+    found = targets_of("five_steps", value, draw, reward, terminated, player=player)
     searched = np.asarray(jax.jit(soft_result)(value, draw))
     for game in range(3):
         for start in range(35):
