@@ -28,7 +28,7 @@ from starlette.websockets import WebSocket
 from azjax.games import game_title
 from azjax.play.page_files import media_type, read_page
 from azjax.play.server.catalog import GameOffer, find_key, run_players
-from azjax.play.server.comparing import MAX_RUNS
+from azjax.play.server.comparing import MAX_RUNS, Comparisons
 from azjax.play.server.connection import TRY_AGAIN_LATER, Connection, ThreadPools
 from azjax.play.server.registry import PlayerRegistry
 from azjax.play.server.runs import (
@@ -193,6 +193,7 @@ class _Site:
 
     def __init__(self, registry: PlayerRegistry):
         self._registry, self._catalog = registry, registry.catalog
+        self._comparisons = Comparisons(registry.cache)
         self._page = read_page()
         self._connections: set[Connection] = set()
         self._closing: set[asyncio.Task[None]] = set()
@@ -269,7 +270,7 @@ class _Site:
     async def compare_json(self, request: Request) -> Response:
         runs, chosen = await self.compared(request)
         compared = await self._pools.run_shared(
-            ("comparison", chosen), self._registry.comparisons.describe, chosen
+            ("comparison", chosen), self._comparisons.describe, chosen
         )
         keys = {run.key for run in chosen}
         listed = [{"key": run.key, "isChosen": run.key in keys} for run in runs]
@@ -279,7 +280,7 @@ class _Site:
     async def compare_plot(self, request: Request) -> Response:
         _, chosen = await self.compared(request)
         plot = await self._pools.run_shared(
-            ("plot", chosen), self._registry.comparisons.draw, chosen
+            ("plot", chosen), self._comparisons.draw, chosen
         )
         if plot is None:
             raise HTTPException(404)
