@@ -45,7 +45,7 @@ from azjax.training.memory import (
 )
 from azjax.training.replay import Sampler
 from azjax.training.run import clock
-from azjax.training.run.directory import has_begun, open_shared_directory
+from azjax.training.run.directory import has_begun, open_run_directory
 from azjax.training.run.game_writer import GameWriter
 from azjax.training.run.metrics import Row
 from azjax.training.run.open_run import Hook, Run, length_of, open_run
@@ -127,7 +127,7 @@ def train(
     identity = task.optimizer_identity
     with (
         task.game_reader or contextlib.nullcontext(),
-        open_shared_directory(config, identity, notes.append, hooks=names) as directory,
+        open_run_directory(config, identity, notes.append, hooks=names) as directory,
         memory_errors(config, task.memory),
         open_run(
             task,
