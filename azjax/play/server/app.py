@@ -94,7 +94,11 @@ class Guard:
 
     def _rejection(self, request: HTTPConnection) -> Response | None:
         """Returns the rejecting response, None if the request is allowed."""
-        if not self._is_known_host(request.headers.get("host", "")):
+        try:
+            host = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
+            if not host or host not in self._names:
+                ipaddress.ip_address(host)  # not a name, so no DNS rebinding
+        except ValueError:
             return PlainTextResponse("unknown host name", 421)
         if self._digest is None:
             return None
@@ -104,31 +108,18 @@ class Guard:
         if scheme.lower() == "bearer" and _is_same(_digest(given), self._digest):
             return None
         given = request.query_params.get(PARAMETER, "")
-        if _is_same(_digest(given), self._digest):
-            return self._accept(request)
-        return PlainTextResponse(
-            f"a token is required: add ?{PARAMETER}=TOKEN to the address", 401
-        )
-
-    def _is_known_host(self, host: str) -> bool:
-        try:
-            name = urlsplit(f"//{host}").hostname
-            if name is None or name in self._names:
-                return name is not None
-            ipaddress.ip_address(name)  # not a name, so no DNS rebinding
-        except ValueError:
-            return False
-        return True
-
-    def _accept(self, request: HTTPConnection) -> Response:
-        """Sets the cookie and redirects to the address without the token."""
+        if not _is_same(_digest(given), self._digest):
+            return PlainTextResponse(
+                f"a token is required: add ?{PARAMETER}=TOKEN to the address", 401
+            )
+        # Sets the cookie and redirects to the address without the token.
         query = request.query_params.multi_items()
         rest = urlencode([(name, text) for name, text in query if name != PARAMETER])
         path = quote(f"/{request.scope['path'].lstrip('/')}")
         response = RedirectResponse(f"{path}?{rest}" if rest else path, 303)
         response.set_cookie(
             COOKIE,
-            self._digest or "",
+            self._digest,
             max_age=COOKIE_SECONDS,
             httponly=True,
             samesite="lax",
