@@ -11,6 +11,7 @@ import types
 from unittest import mock
 
 import pytest
+from untrained import untrained
 
 from azjax import games, players
 from azjax.networks import DenseTrunkConfig, NetworkConfig
@@ -82,9 +83,8 @@ def save_untrained_player():
     def save(directory, dtype="float32"):
         game = games.make("tic_tac_toe")
         config = NetworkConfig(DenseTrunkConfig(width=16, num_blocks=1), dtype=dtype)
-        network, variables = players.first_network(0, game, config)
         trained = players.TrainedPlayer(
-            game, network, variables, config, GumbelConfig(), seed=0
+            game, *untrained(game, config), config, GumbelConfig(), seed=0
         )
         players.save_player(directory, trained)
 
