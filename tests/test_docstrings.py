@@ -1,14 +1,19 @@
-"""Every public name has a docstring: the API reference is made from them."""
+"""Every public name has a docstring: the API reference is made from them. The examples
+in docstrings run."""
 
+import doctest
 import importlib
 import inspect
 from pathlib import Path
+
+import pytest
 
 import azjax
 
 ROOT = Path(azjax.__file__).parent
 PARTS = ("games", "search", "networks", "training", "players", "arena", "play")
 MODULES = ("azjax", *(f"azjax.{part}" for part in PARTS))
+WITH_EXAMPLES = ("azjax.games", "azjax.search", "azjax.training")
 
 
 def is_written_here(member):
@@ -45,3 +50,60 @@ def test_every_public_name_has_a_docstring():
     module.__all__ = ["function"]
     module.function = lambda: None  # no docstring
     assert undocumented(module) == ["function"]
+
+
+def examples(package):
+    """Returns the examples in the docstrings of a package and of its public names."""
+    module, finder = importlib.import_module(package), doctest.DocTestFinder()
+    found = finder.find(module, package, module=False, globs={})
+    for name in module.__all__:
+        value = getattr(module, name)
+        is_documented = inspect.isclass(value) or inspect.isfunction(value)
+        if is_documented and value.__module__.startswith("azjax."):
+            found += finder.find(value, f"{package}.{name}", module=False)
+    return {example.name: example for example in found if example.examples}
+
+
+EXAMPLES = {package: examples(package) for package in WITH_EXAMPLES}
+
+
+def run(example, names):
+    """Runs an example, and returns the names that it defines and those given to it."""
+    report = []
+    example.globs = dict(names)
+    runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS)
+    runner.run(example, out=report.append, clear_globs=False)
+    assert not report, "".join(report)
+    return example.globs
+
+
+@pytest.fixture(scope="module")
+def defined():
+    """The names that each package's own example defines, for those of its functions."""
+    return {package: run(found[package], {}) for package, found in EXAMPLES.items()}
+
+
+@pytest.mark.parametrize(
+    ("package", "example"),
+    [
+        pytest.param(package, example, id=example.name)
+        for package, found in EXAMPLES.items()
+        for example in found.values()
+        if example.name != package
+    ],
+)
+def test_the_examples_of_a_docstring_run(
+    package, example, defined, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)  # one of them writes a file
+    run(example, defined[package])
+
+
+def test_every_package_has_examples():
+    assert min(len(found) for found in EXAMPLES.values()) > 5
+
+
+def test_an_example_with_a_wrong_result_fails():
+    wrong = doctest.DocTestParser().get_doctest(">>> 1 + 1\n3\n", {}, "one", None, 0)
+    with pytest.raises(AssertionError, match=r"Expected:\s+3\s+Got:\s+2"):
+        run(wrong, {})

@@ -120,6 +120,23 @@ def alphazero_policy(
         temperature: of sampling from the visit counts; 0 takes the most visited.
         **search_settings: `max_depth`, `tree`, `use_solver` and `search_slice` of
             `search`.
+
+    Example:
+        A search for play, without noise and chance, which proves that the player to
+        move wins:
+
+        >>> output = search.alphazero_policy(
+        ...     None,
+        ...     jax.random.key(0),
+        ...     root,
+        ...     recurrent_fn,
+        ...     32,
+        ...     dirichlet_fraction=0.0,
+        ...     temperature=0.0,
+        ...     use_solver=True,
+        ... )
+        >>> output.action.tolist(), output.search_tree.node_values[:, 0].tolist()
+        ([0], [1.0])
     """
     settings = AlphaZeroConfig(
         c_init, c_base, first_play_reduction, forced_playouts, dirichlet_alpha

@@ -112,6 +112,20 @@ def gumbel_policy(
 
     Returns:
         The action, the improved policy (`action_weights`), and the tree.
+
+    Example:
+        Self-play samples from the improved policy, here without the first action:
+
+        >>> output = search.gumbel_policy(
+        ...     None,
+        ...     jax.random.key(0),
+        ...     root,
+        ...     recurrent_fn,
+        ...     32,
+        ...     invalid_actions=jnp.array([[True, False, False]]),
+        ... )
+        >>> output.action_weights[:, 0].tolist()
+        [0.0]
     """
     config = GumbelConfig(max_num_considered_actions, value_scale, rescale_values)
     return search_by_gumbel(

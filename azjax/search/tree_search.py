@@ -79,6 +79,25 @@ def search(
         use_solver: whether to back up proven wins, draws and losses, and to return a
             `ProvenTree`; see `score_bounds` for the games it is valid for.
         search_slice: the part of a longer search that this call makes; default: all.
+
+    Example:
+        A search that visits the legal actions of a node equally often:
+
+        >>> def select(rng_key, tree, node_index, depth=0):
+        ...     is_legal = tree.children_prior_logits[node_index] > -1e9
+        ...     visits = tree.children_visits[node_index]
+        ...     return jnp.argmin(jnp.where(is_legal, visits, tree.node_visits.max()))
+        >>> tree = search.search(
+        ...     None,
+        ...     jax.random.key(0),
+        ...     root=root,
+        ...     recurrent_fn=recurrent_fn,
+        ...     root_action_selection_fn=select,
+        ...     interior_action_selection_fn=select,
+        ...     num_simulations=12,
+        ... )
+        >>> tree.children_visits[:, 0].tolist()
+        [[4, 4, 4]]
     """
     for name, number in (
         ("num_simulations", num_simulations),

@@ -102,6 +102,15 @@ def train(
             another run or no readable checkpoint, a hook's result of the wrong shape, a
             loss that is not finite, or too little device memory.
         OSError: the run directory cannot be written.
+
+    Example:
+        A run of 20 minutes, and 40 more:
+
+        >>> import dataclasses
+        >>> config = training.preset("auto", "connect_four", run_dir="runs/demo")
+        >>> run = training.train(config)  # doctest: +SKIP
+        >>> config = dataclasses.replace(config, minutes=60)
+        >>> run = training.train(config)  # doctest: +SKIP
     """
     started = clock.now()
     enable_compilation_cache()
