@@ -143,6 +143,7 @@ def alphazero_policy(
     )._puct_settings
     action_key, dirichlet_key, search_key = split_keys(rng_key, 3)
     root = in_float32(root)
+    # The noise is mixed with probabilities, not with logits.
     prior = jax.nn.softmax(mask_invalid_actions(root.prior_logits, invalid_actions))
     noise = draw(
         functools.partial(dirichlet_noise, alpha=dirichlet_alpha),
@@ -166,6 +167,8 @@ def alphazero_policy(
         caches_selection=True,
         **search_settings,
     )
+    # Visits that were only forced are no evidence, nor are those of moves that turned
+    # out to be proven losses.
     visits = tree.children_visits[:, tree.ROOT_INDEX].astype(jnp.float32)
     if forced_playouts:
         prune = functools.partial(

@@ -169,11 +169,15 @@ def search_by_gumbel(
     logits = mask_invalid_actions(root.prior_logits, invalid_actions)
     root = root.replace(prior_logits=logits)
     rng_key, gumbel_key = split_keys(rng_key, 2)
+    # One draw for the whole search: the noise is part of the scores of all phases of
+    # the halving and of the final choice.
     gumbel = gumbel_scale * draw(
         lambda key, like: jax.random.gumbel(key, like.shape, like.dtype),
         gumbel_key,
         logits,
     )
+    # The halving does not count the visits of a reused tree, but those of earlier
+    # slices of the same search.
     total = jnp.full(root.value.shape, num_simulations, jnp.int32)
     kept_visits = jnp.zeros(gumbel.shape, jnp.int32)
     if tree is not None:
@@ -205,6 +209,7 @@ def search_by_gumbel(
         search_slice=search_slice,
         **search_settings,
     )
+    # The action is one that the halving kept to its end. The policy covers all actions.
     at_root = searched.ROOT_INDEX
     logits = searched.children_prior_logits[:, at_root]
     visits = searched.children_visits[:, at_root] - kept_visits

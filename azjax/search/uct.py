@@ -70,6 +70,8 @@ def uct_policy(
     )
     summary = tree.summary()
     visits = jnp.where(invalid_actions, 0, summary.visit_counts)
+    # Of the most visited actions those with the highest Q-value, and of these a random
+    # one.
     best = visits == visits.max(axis=-1, keepdims=True)
     value = jnp.where(best, summary.qvalues, -jnp.inf)
     best &= value == value.max(axis=-1, keepdims=True)

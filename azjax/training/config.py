@@ -353,6 +353,7 @@ class TrainConfig(Settings):
                 "search must be the settings of a search, such as GumbelConfig(): "
                 f"{self.search!r}"
             )
+        # Every lane has as many games, and positions of a batch, as any other.
         for name, number in (
             ("self_play.num_games", self.self_play.num_games),
             ("learner.batch_size", self.learner.batch_size),
@@ -362,6 +363,7 @@ class TrainConfig(Settings):
                     f"{name} must be a multiple of num_lanes, {self.num_lanes}: "
                     f"{number}"
                 )
+        # Of stored games and self-play, a run has one kind, or each lane has both.
         fraction = self.stored_fraction
         if fraction < 1 and not self.learn_from:
             raise ValueError(

@@ -374,6 +374,7 @@ def _total_loss(
                 f"{weight.shape}: its loss and has_target are {shapes[0]} and "
                 f"{shapes[1]}"
             )
+        # The mean over a lane's positions with a target, then the mean over the lanes.
         weighted, losses, has_target = split_batch(
             (weight * head.loss, head.loss, head.has_target), num_lanes
         )

@@ -116,6 +116,7 @@ def train(
     enable_compilation_cache()
     hooks: dict[str, Any]
     hooks = {"loss": loss, "value_target": value_target, "sampler": sampler}
+    # Invalid settings and functions raise before the run directory is opened.
     with raise_on_all_processes():
         if is_first_process():
             check_sinks(config.report.sinks)
@@ -148,6 +149,7 @@ def train(
             on_evaluation=on_evaluation,
         ) as run,
     ):
+        # `run` evaluates, saves and stops between the iterations.
         for progress in run:
             run.state, metrics = task.step(run.state, progress, run.enter)
             run.report(metrics)
