@@ -1,14 +1,18 @@
-"""Every public name has a docstring: the API reference is made from them. The examples
-in docstrings run."""
+"""Every public name has a docstring: the API reference is made from them. Those of
+settings explain their fields, and the examples in them run."""
 
+import dataclasses
 import doctest
 import importlib
 import inspect
+import re
 from pathlib import Path
 
 import pytest
 
 import azjax
+from azjax.play.server import ServerLimits
+from azjax.settings import Settings
 
 ROOT = Path(azjax.__file__).parent
 PARTS = ("games", "search", "networks", "training", "players", "arena", "play")
@@ -50,6 +54,39 @@ def test_every_public_name_has_a_docstring():
     module.__all__ = ["function"]
     module.function = lambda: None  # no docstring
     assert undocumented(module) == ["function"]
+
+
+def all_settings(kind=Settings):
+    """Yields the classes of settings of azjax."""
+    for each in kind.__subclasses__():
+        if each.__module__.startswith("azjax."):
+            yield each
+        yield from all_settings(each)
+
+
+def is_section(field):
+    """Returns whether a field is settings too, whose class has a docstring."""
+    has_factory = field.default_factory is not dataclasses.MISSING
+    default = field.default_factory() if has_factory else field.default
+    return dataclasses.is_dataclass(default)
+
+
+def explained_fields(kind):
+    """Returns the fields that the docstrings of settings and of their bases explain."""
+    sections = (
+        inspect.cleandoc(base.__doc__ or "").partition("\n\nAttributes:\n")[2]
+        for base in kind.__mro__
+    )
+    found = (re.findall(r"^    (\w+): ", text, re.MULTILINE) for text in sections)
+    return set().union(*found) - {"title"}
+
+
+def test_the_docstrings_of_settings_explain_each_field_but_sections():
+    kinds = [ServerLimits, *all_settings()]
+    assert len(kinds) > 15
+    for kind in kinds:
+        fields = {f.name for f in dataclasses.fields(kind) if not is_section(f)}
+        assert explained_fields(kind) == fields, kind
 
 
 def examples(package):

@@ -50,9 +50,6 @@ class AlphaZeroConfig(SearchConfig):
         dirichlet_alpha: concentration of the root noise; None: 10 / the number of legal
             moves, about AlphaZero's value.
         dirichlet_fraction: weight of the noise in the root prior.
-        tree_reuse_nodes: maximum number of nodes of a game's tree that are kept for its
-            next move; 0: every move starts from an empty tree.
-        use_solver: whether to back up proven wins, draws and losses.
     """
 
     title: ClassVar[str] = "PUCT search"

@@ -38,9 +38,6 @@ class GumbelConfig(SearchConfig):
         value_scale: weight of the values against the prior logits.
         rescale_values: whether to rescale the values of each node to [0, 1] first; the
             paper does so for Atari, not for Go.
-        tree_reuse_nodes: maximum number of nodes of a game's tree that are kept for its
-            next move; 0: every move starts from an empty tree.
-        use_solver: whether to back up proven wins, draws and losses.
     """
 
     title: ClassVar[str] = "Gumbel search"

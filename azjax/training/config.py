@@ -509,8 +509,8 @@ class QEvaluationConfig(BaseEvaluationConfig):
 
     Attributes:
         opponents: player specs, as `azjax.players.load` takes them; by default `random`
-            and `minimax`, whose depth is the whole game if it has at most 9 moves, else
-            4.
+            and `minimax`, whose depth is the whole game if it has at most 9 moves, and
+            otherwise 4.
     """
 
     num_evaluations: Annotated[int, Within(ge=1)] = 10
@@ -529,7 +529,6 @@ class QConfig(Settings):
         iterations: length of the run in batches of moves.
         seed: seed of all random numbers.
         run_dir: run directory, local or `gs://BUCKET/RUN`; `runs/q_GAME` by default.
-        network: network settings.
         learning: `offline` collects a batch of moves and then fits the network to it;
             `online` makes an update after every move of the parallel games.
         opponent: player spec of the opponent in training; `self` learns from the moves
@@ -541,10 +540,6 @@ class QConfig(Settings):
         final_epsilon: final fraction of random moves.
         epsilon_fall: fraction of the run in which epsilon falls linearly.
         learning_rate: initial rate of Adam; it falls linearly to 0.
-        fit: settings of offline learning.
-        evaluation: evaluation settings.
-        checkpoint: checkpoint settings.
-        report: services that get the metrics.
     """
 
     game: str
