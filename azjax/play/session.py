@@ -428,7 +428,7 @@ class Session:
                     self._restart_opponent()
                     self.is_auto = False
                     self._jump(self._ply)
-                # To the last earlier or the next ply with a person to move, or to the end.
+                # To the last earlier or next ply with a person to move, or to the end.
                 end, plies = len(self._moves), range(self._ply - 1, -1, -1)
                 if name == "forward":
                     plies = range(self._ply + 1, end + 1)
