@@ -7,17 +7,14 @@ import yaml
 from commands import refusal
 from fake_hub import Repository
 from training.saved_runs import evaluation_row, save_run
-from untrained import untrained
+from untrained import untrained_player
 
 from azjax import cli, games, players
 from azjax.networks import (
-    DenseTrunkConfig,
-    NetworkConfig,
     QNetworkConfig,
     init_q_network,
 )
 from azjax.players.serialization import load_player_file
-from azjax.search import GumbelConfig
 from azjax.training.analysis.model_card import card_of_page, model_card
 
 NAME = "ann/little-player"
@@ -25,12 +22,7 @@ NAME = "ann/little-player"
 
 @pytest.fixture
 def player():
-    game = games.make("tic_tac_toe")
-    config = NetworkConfig(trunk=DenseTrunkConfig(width=16, num_blocks=1))
-    network, variables = untrained(game, config)
-    return players.TrainedPlayer(
-        game, network, variables, config, GumbelConfig(), seed=5
-    )
+    return untrained_player(games.make("tic_tac_toe"))
 
 
 @pytest.fixture

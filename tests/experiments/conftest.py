@@ -11,11 +11,10 @@ import types
 from unittest import mock
 
 import pytest
-from untrained import untrained
+from untrained import untrained_player
 
 from azjax import games, players
 from azjax.networks import DenseTrunkConfig, NetworkConfig
-from azjax.search import GumbelConfig
 
 FOLDER = pathlib.Path(__file__).parents[2] / "experiments"
 SECONDS = 300  # time limit of a script
@@ -81,11 +80,8 @@ def save_untrained_player():
     """Returns a function that saves a player of tic-tac-toe."""
 
     def save(directory, dtype="float32"):
-        game = games.make("tic_tac_toe")
         config = NetworkConfig(DenseTrunkConfig(width=16, num_blocks=1), dtype=dtype)
-        trained = players.TrainedPlayer(
-            game, *untrained(game, config), config, GumbelConfig(), seed=0
-        )
-        players.save_player(directory, trained)
+        player = untrained_player(games.make("tic_tac_toe"), config)
+        players.save_player(directory, player)
 
     return save

@@ -11,15 +11,13 @@ import numpy as np
 import pytest
 from flax import struct
 from play.front_end import answers_to, run_with_front_end
-from untrained import untrained
+from untrained import untrained_player
 
 from azjax import games, players
 from azjax.games.host import first_state, legal_actions, next_state, rewards
-from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.play.gtp import GtpEngine, Inbox, serve
 from azjax.players import Analysis, MoveDecision
 from azjax.players.gtp import GtpPlayer
-from azjax.search import GumbelConfig
 
 
 class Conversation:
@@ -296,12 +294,8 @@ def test_a_player_of_one_game_refuses_others(talk, capsys):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """Returns the directory of a small network for 3x3 Go with a komi of 0.5."""
-    game = games.make("go:3,0.5")
-    config = NetworkConfig(trunk=DenseTrunkConfig(width=8, num_blocks=1))
-    network, variables = untrained(game, config)
     directory = tmp_path_factory.mktemp("run")
-    player = players.TrainedPlayer(game, network, variables, config, GumbelConfig(), 0)
-    players.save_player(directory, player)
+    players.save_player(directory, untrained_player(games.make("go:3,0.5")))
     return directory
 
 

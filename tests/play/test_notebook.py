@@ -12,14 +12,12 @@ import jax
 import jax.numpy as jnp
 import pytest
 from flax import struct
-from untrained import untrained
+from untrained import untrained_player
 
 from azjax import games
 from azjax.games import Game, State
-from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.play import notebook
-from azjax.players import AlphaZeroPlayer, Choice, MoveDecision
-from azjax.search import GumbelConfig
+from azjax.players import Choice, MoveDecision
 
 PATIENCE = 30.0  # seconds; the machine can be loaded
 YOURS = "#board[data-turn=user]"
@@ -158,10 +156,7 @@ def test_the_opponent_decides_in_the_requested_position():
 @pytest.fixture(scope="module")
 def searching():
     """Returns a board with an opponent that searches."""
-    game = games.make("tic_tac_toe")
-    trunk = DenseTrunkConfig(width=4, num_blocks=1, stem_channels=4, window=1)
-    network, variables = untrained(game, NetworkConfig(trunk=trunk))
-    player = AlphaZeroPlayer(game, GumbelConfig(), 60, network, variables)
+    player = untrained_player(games.make("tic_tac_toe")).player(60)
     kernel = Kernel("tic_tac_toe", player, seed=3)
     kernel.ask("decide", actions=[], simulations=100)  # compiles the search
     yield kernel
