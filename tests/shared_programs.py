@@ -5,6 +5,7 @@ import dataclasses
 import functools
 
 import pytest
+from matplotlib.figure import Figure
 from untrained import in_one_program
 
 from azjax.training import (
@@ -17,11 +18,13 @@ from azjax.training import (
     loop,
     territory,
 )
+from azjax.training.analysis import plots
 
 
 @contextlib.contextmanager
 def shared_programs():
-    """Makes runs with equal settings trace and compile the functions once.
+    """Makes runs with equal settings trace and compile the functions once, and write
+    empty plots.
 
     The functions hold no arrays. Tracing them for each run takes longer than executing
     them. They do not depend on the length of a run, and self-play does not depend on
@@ -30,6 +33,7 @@ def shared_programs():
     with pytest.MonkeyPatch.context() as patch:
         for module, name, function in _functions():
             patch.setattr(module, name, function)
+        patch.setattr(plots, "draw_learning", lambda rows, title: Figure((1, 1)))
         yield
 
 

@@ -7,9 +7,11 @@ import shutil
 import signal
 import subprocess
 import sys
+from unittest import mock
 
 import pytest
-from matplotlib.figure import Figure
+from commands.refusal import assert_refused, refusal
+from play.front_end import answers_to
 from shared_programs import shared_programs
 
 from azjax import __main__ as program
@@ -18,7 +20,6 @@ from azjax import program as azjax_program
 from azjax.commands import train as train_module
 from azjax.settings import FORMAT
 from azjax.training import TrainConfig
-from azjax.training.analysis import plots
 from azjax.training.config import QConfig
 from azjax.training.loop import AlphaZero
 from azjax.training.run.directory import open_run_directory
@@ -42,18 +43,16 @@ TINY = TINY_TEXT.split()
 HEADER = "moves,q0,q1,q2,q3,q4,q5,q6,q7,q8"
 
 
-def train(run_dir, *args):
-    options = ["--run-dir", str(run_dir), *TINY, *args]
-    if "--iterations" not in args:
-        options += ["--iterations", "2"]
-    cli.main(["train", "tic_tac_toe", *options])
+def training(run_dir, *args):
+    """Returns the command of a tiny run."""
+    length = [] if "--iterations" in args else ["--iterations", "2"]
+    return "train", "tic_tac_toe", "--run-dir", str(run_dir), *TINY, *args, *length
 
 
 @pytest.fixture(scope="module", autouse=True)
 def quick_runs():
-    """Makes all runs compile once and write empty plots."""
-    with shared_programs(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plots, "draw_learning", lambda rows, title: Figure((1, 1)))
+    """Makes all runs compile once."""
+    with shared_programs():
         yield
 
 
@@ -62,29 +61,13 @@ def trained(tmp_path_factory):
     """Returns the directory of a finished run, and its output."""
     directory = tmp_path_factory.mktemp("runs") / "tiny"
     with contextlib.redirect_stdout(io.StringIO()) as out:
-        train(directory)
+        cli.main(training(directory))
     return directory, out.getvalue()
 
 
 @pytest.fixture(scope="module")
 def run(trained):
     return trained[0]
-
-
-@pytest.fixture
-def refused(capsys):
-    """Calls a function that must fail with one line; returns the line."""
-
-    def call(function, *args):
-        with pytest.raises(SystemExit) as error:
-            function(*args)
-        assert error.value.code == 2
-        *notes, line = capsys.readouterr().err.splitlines()
-        assert all(note.endswith(" ...") for note in notes)  # loading, compiling
-        assert line.startswith("azjax: ")
-        return line
-
-    return call
 
 
 def content(directory):
@@ -137,16 +120,16 @@ def test_evaluate_accepts_a_file_of_positions(evaluated):
     assert "\x1bend" not in evaluated[1]
 
 
-def test_play_reads_moves_from_the_standard_input(run, capsys, monkeypatch):
-    for opponent in ("random", f"network:{run}"):
-        monkeypatch.setattr("sys.stdin", io.StringIO("b2\nquit\n"))
-        cli.main(["play", "tic_tac_toe", "--opponent", opponent])
-        assert f"{opponent} plays" in capsys.readouterr().out
+def test_the_player_of_a_run_plays(run):
+    command = ("play", "tic_tac_toe", "--opponent", f"network:{run}")
+    status, output = answers_to(b"b2\nquit\n", *command)
+    assert status == 0
+    assert f"network:{run} plays" in output.decode()
 
 
 def test_a_finished_run_can_be_started_again(run, capsys):
     before = content(run / "checkpoints")
-    train(run)
+    cli.main(training(run))
     assert "finished after iteration 2" in capsys.readouterr().out
     assert content(run / "checkpoints") == before
 
@@ -204,8 +187,8 @@ def test_a_finished_run_can_be_started_again(run, capsys):
         (["play", "hex", "go"], "Unrecognized options: go; see azjax play --help"),
     ],
 )
-def test_a_wrong_argument_is_refused_in_one_line(refused, args, says):
-    assert says in refused(cli.main, args)
+def test_a_wrong_argument_is_refused_in_one_line(capsys, args, says):
+    assert_refused(capsys, says, *args)
 
 
 @pytest.mark.parametrize(
@@ -229,9 +212,9 @@ def test_help_has_the_defaults_of_the_game_not_those_of_a_run_in_its_folder(
     assert "4.75" in help_text("--run-dir", str(config.directory))
 
 
-def test_another_configuration_is_refused_with_the_differences(run, refused):
+def test_another_configuration_is_refused_with_the_differences(run, capsys):
     before = content(run)
-    message = refused(train, run, "--seed", "3")
+    message, _ = refusal(capsys, *training(run, "--seed", "3"))
     assert "seed was 0, is 3" in message
     assert "give the same one to continue it, or another --run-dir" in message
     assert content(run) == before
@@ -250,31 +233,32 @@ def test_another_configuration_is_refused_with_the_differences(run, refused):
         ),
     ],
 )
-def test_a_run_directory_that_cannot_be_made_is_refused(tmp_path, refused, name):
+def test_a_run_directory_that_cannot_be_made_is_refused(tmp_path, capsys, name):
     (tmp_path / "file").write_text("in the way")
-    message = refused(train, tmp_path / name)
+    message, _ = refusal(capsys, *training(tmp_path / name))
     assert str(tmp_path / name) in message
     assert "give another --run-dir" in message
     assert (tmp_path / "file").read_text() == "in the way"
 
 
-def test_a_wrong_or_missing_file_of_positions_is_refused(run, tmp_path, refused):
+def test_a_wrong_or_missing_file_of_positions_is_refused(run, tmp_path, capsys):
     path = tmp_path / "positions.csv"
     path.write_text(f"{HEADER}\n11,,0,0,0,0,0,0,0,0\n")
-    message = refused(cli.main, ["evaluate", str(run), "--positions", str(path)])
-    assert message.startswith(f"azjax: {path}, line 2: move 2, 1, is illegal")
-    args = ["evaluate", str(run), "--positions", "nowhere.csv"]
-    assert "nowhere.csv: No such file or directory" in refused(cli.main, args)
+    for file, says in (
+        (path, f"azjax: {path}, line 2: move 2, 1, is illegal"),
+        ("nowhere.csv", "nowhere.csv: No such file or directory"),
+    ):
+        assert_refused(capsys, says, "evaluate", run, "--positions", file)
 
 
-def test_a_checkpoint_of_another_version_is_refused_and_kept(run, tmp_path, refused):
+def test_a_checkpoint_of_another_version_is_refused_and_kept(run, tmp_path, capsys):
     directory = tmp_path / "run"
     shutil.copytree(run, directory)
     for path in directory.glob("checkpoints/*/progress/metadata"):
         values = json.loads(path.read_text())
         path.write_text(json.dumps(values | {"format": AlphaZero.state_version + 1}))
     before = content(directory / "checkpoints")
-    message = refused(train, directory)
+    message, _ = refusal(capsys, *training(directory))
     newer = f"has format {AlphaZero.state_version + 1}"
     assert (
         f"{newer}; this version of azjax reads format {AlphaZero.state_version}:"
@@ -285,7 +269,7 @@ def test_a_checkpoint_of_another_version_is_refused_and_kept(run, tmp_path, refu
 
 
 @pytest.mark.parametrize("file", ["config.json", "player/player.safetensors"])
-def test_files_of_another_version_are_refused_and_kept(run, tmp_path, refused, file):
+def test_files_of_another_version_are_refused_and_kept(run, tmp_path, capsys, file):
     newer = FORMAT + 1
     directory = tmp_path / "run"
     shutil.copytree(run, directory)
@@ -293,10 +277,9 @@ def test_files_of_another_version_are_refused_and_kept(run, tmp_path, refused, f
     pattern, newer_format = rb'(format\\?": )\d+', rb"\g<1>%d" % newer
     path.write_bytes(re.sub(pattern, newer_format, path.read_bytes(), count=1))
     before = content(directory)
-    if file == "config.json":
-        assert f"its format is {newer}" in refused(train, directory)
-    else:
-        assert f"format is {newer}" in refused(cli.main, ["evaluate", str(directory)])
+    is_player = file.startswith("player")
+    command = ["evaluate", directory] if is_player else training(directory)
+    assert_refused(capsys, f"its format is {newer}", *command)
     assert content(directory) == before
 
 
@@ -312,7 +295,7 @@ def small_disk(tmp_path):
     subprocess.run(["umount", str(path)], check=True)
 
 
-def test_a_run_continues_after_a_full_disk(small_disk, monkeypatch, refused):
+def test_a_run_continues_after_a_full_disk(small_disk, monkeypatch, capsys):
     original = Reporter.iteration
 
     def fill(self, row):
@@ -323,14 +306,14 @@ def test_a_run_continues_after_a_full_disk(small_disk, monkeypatch, refused):
                     file.write(bytes(4096))
 
     filler, run_dir = small_disk / "filler", small_disk / "run"
-    length = ["--iterations", "2", "--evaluation.opponents"]
+    command = training(run_dir, "--evaluation.opponents")
     with monkeypatch.context() as patch:
         patch.setattr(Reporter, "iteration", fill)
-        message = refused(train, run_dir, *length)
+        message, _ = refusal(capsys, *command)
     assert "No space left on device; the run cannot be saved there" in message
     assert "free space, or give another --run-dir" in message
     filler.unlink()
-    train(run_dir, *length)
+    cli.main(command)
     rows = map(json.loads, (run_dir / "metrics.jsonl").read_text().splitlines())
     iterations = [row["iteration"] for row in rows if row["kind"] == "iteration"]
     assert iterations == [1, 2]
@@ -340,7 +323,7 @@ def test_a_run_continues_after_a_full_disk(small_disk, monkeypatch, refused):
 def test_a_command_cleans_up_after_a_signal(monkeypatch, number):
     cleaned = []
 
-    def killed(config, parts):
+    def killed(config, **_):
         try:
             signal.raise_signal(number)
         finally:
@@ -368,14 +351,12 @@ def test_a_hangup_and_a_closed_console_end_a_command(monkeypatch):
     assert cli.ending_signals() == (signal.SIGTERM, 1)
 
 
-def test_an_output_of_another_encoding_replaces_letters(monkeypatch):
+def test_an_output_of_another_encoding_replaces_letters():
     written = io.BytesIO()
-    output = io.TextIOWrapper(written, encoding="cp1252", write_through=True)
-    with monkeypatch.context() as patch:
-        patch.setattr(sys, "stdout", output)
-        patch.setattr(cli, "_run", lambda *_: print("▁ is low"))
+    output = io.TextIOWrapper(written, encoding="ascii", write_through=True)
+    with contextlib.redirect_stdout(output):
         cli.main(["games"])
-    assert written.getvalue().split() == [b"?", b"is", b"low"]
+    assert b" 3?3?2 " in written.getvalue()
 
 
 def test_ctrl_c_while_a_command_is_imported_prints_no_traceback(monkeypatch):
@@ -460,13 +441,13 @@ def test_help_says_what_azjax_is_what_to_run_first_and_lists_every_command(
 @pytest.mark.parametrize("has_tpu", [False, True])
 def test_the_program_quiets_libtpu_where_there_is_no_tpu(monkeypatch, has_tpu):
     chosen = {"TPU_MIN_LOG_LEVEL": "0"}
-    monkeypatch.setattr(os, "environ", dict(chosen))
     monkeypatch.setattr(azjax_program, "has_tpu", lambda: has_tpu)
     monkeypatch.setattr(sys, "argv", ["azjax", "--help"])
-    program.main()
-    assert os.environ.pop("TF_CPP_MIN_LOG_LEVEL") == "3"  # XLA's alarms
-    assert (os.environ == chosen) == has_tpu
-    assert os.environ["TPU_MIN_LOG_LEVEL"] == "0"
+    with mock.patch.dict(os.environ, chosen, clear=True):
+        program.main()
+        assert os.environ.pop("TF_CPP_MIN_LOG_LEVEL") == "3"  # XLA's alarms
+        assert (os.environ == chosen) == has_tpu
+        assert os.environ["TPU_MIN_LOG_LEVEL"] == "0"
 
 
 @pytest.mark.parametrize("name", cli.COMMANDS)
@@ -486,7 +467,7 @@ def test_completion_knows_all_commands(capsys):
 
 
 def test_a_fault_of_the_program_keeps_its_traceback(monkeypatch):
-    def faulty(config, parts):
+    def faulty(config, **_):
         raise ValueError("a bug")
 
     monkeypatch.setattr(train_module, "train", faulty)
@@ -495,11 +476,10 @@ def test_a_fault_of_the_program_keeps_its_traceback(monkeypatch):
 
 
 @pytest.mark.parametrize("command", ["--help", "games"])  # by print, and by rich
-def test_output_without_a_reader_ends_a_command_silently(command, monkeypatch, capsys):
+def test_output_without_a_reader_ends_a_command_silently(command, capsys):
     reading, writing = os.pipe()
     os.close(reading)
-    with open(writing, "w") as pipe, monkeypatch.context() as patch:
-        patch.setattr(sys, "stdout", pipe)
+    with open(writing, "w") as pipe, contextlib.redirect_stdout(pipe):
         with pytest.raises(SystemExit) as error:
             cli.main([command])
         print("output during the exit")
@@ -507,7 +487,7 @@ def test_output_without_a_reader_ends_a_command_silently(command, monkeypatch, c
     assert capsys.readouterr().err == ""
 
 
-def test_a_closed_standard_output_is_no_error(monkeypatch):
-    monkeypatch.setattr(sys, "stdout", None)
-    cli.main(["games"])
-    sys.stdout.close()
+def test_a_closed_standard_output_is_no_error():
+    with contextlib.redirect_stdout(None):
+        cli.main(["games"])
+        sys.stdout.close()

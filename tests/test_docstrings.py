@@ -1,14 +1,23 @@
-"""Every public name has a docstring: the API reference is made from them."""
+"""Every public name has a docstring: the API reference is made from them. Those of
+settings explain their fields, and the examples in them run."""
 
+import dataclasses
+import doctest
 import importlib
 import inspect
+import re
 from pathlib import Path
 
+import pytest
+
 import azjax
+from azjax.play.server import ServerLimits
+from azjax.settings import Settings
 
 ROOT = Path(azjax.__file__).parent
 PARTS = ("games", "search", "networks", "training", "players", "arena", "play")
 MODULES = ("azjax", *(f"azjax.{part}" for part in PARTS))
+WITH_EXAMPLES = ("azjax.games", "azjax.search", "azjax.training")
 
 
 def is_written_here(member):
@@ -45,3 +54,93 @@ def test_every_public_name_has_a_docstring():
     module.__all__ = ["function"]
     module.function = lambda: None  # no docstring
     assert undocumented(module) == ["function"]
+
+
+def all_settings(kind=Settings):
+    """Yields the classes of settings of azjax."""
+    for each in kind.__subclasses__():
+        if each.__module__.startswith("azjax."):
+            yield each
+        yield from all_settings(each)
+
+
+def is_section(field):
+    """Returns whether a field is settings too, whose class has a docstring."""
+    has_factory = field.default_factory is not dataclasses.MISSING
+    default = field.default_factory() if has_factory else field.default
+    return dataclasses.is_dataclass(default)
+
+
+def explained_fields(kind):
+    """Returns the fields that the docstrings of settings and of their bases explain."""
+    sections = (
+        inspect.cleandoc(base.__doc__ or "").partition("\n\nAttributes:\n")[2]
+        for base in kind.__mro__
+    )
+    found = (re.findall(r"^    (\w+): ", text, re.MULTILINE) for text in sections)
+    return set().union(*found) - {"title"}
+
+
+def test_the_docstrings_of_settings_explain_each_field_but_sections():
+    kinds = [ServerLimits, *all_settings()]
+    assert len(kinds) > 15
+    for kind in kinds:
+        fields = {f.name for f in dataclasses.fields(kind) if not is_section(f)}
+        assert explained_fields(kind) == fields, kind
+
+
+def examples(package):
+    """Returns the examples in the docstrings of a package and of its public names."""
+    module, finder = importlib.import_module(package), doctest.DocTestFinder()
+    found = finder.find(module, package, module=False, globs={})
+    for name in module.__all__:
+        value = getattr(module, name)
+        is_documented = inspect.isclass(value) or inspect.isfunction(value)
+        if is_documented and value.__module__.startswith("azjax."):
+            found += finder.find(value, f"{package}.{name}", module=False)
+    return {example.name: example for example in found if example.examples}
+
+
+EXAMPLES = {package: examples(package) for package in WITH_EXAMPLES}
+
+
+def run(example, names):
+    """Runs an example, and returns the names that it defines and those given to it."""
+    report = []
+    example.globs = dict(names)
+    runner = doctest.DocTestRunner(verbose=False, optionflags=doctest.ELLIPSIS)
+    runner.run(example, out=report.append, clear_globs=False)
+    assert not report, "".join(report)
+    return example.globs
+
+
+@pytest.fixture(scope="module")
+def defined():
+    """The names that each package's own example defines, for those of its functions."""
+    return {package: run(found[package], {}) for package, found in EXAMPLES.items()}
+
+
+@pytest.mark.parametrize(
+    ("package", "example"),
+    [
+        pytest.param(package, example, id=example.name)
+        for package, found in EXAMPLES.items()
+        for example in found.values()
+        if example.name != package
+    ],
+)
+def test_the_examples_of_a_docstring_run(
+    package, example, defined, tmp_path, monkeypatch
+):
+    monkeypatch.chdir(tmp_path)  # one of them writes a file
+    run(example, defined[package])
+
+
+def test_every_package_has_examples():
+    assert min(len(found) for found in EXAMPLES.values()) > 5
+
+
+def test_an_example_with_a_wrong_result_fails():
+    wrong = doctest.DocTestParser().get_doctest(">>> 1 + 1\n3\n", {}, "one", None, 0)
+    with pytest.raises(AssertionError, match=r"Expected:\s+3\s+Got:\s+2"):
+        run(wrong, {})

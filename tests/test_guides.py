@@ -12,9 +12,9 @@ import pytest
 from quick_compilation import FEW_OPTIMIZATIONS
 
 from azjax import cli
-from azjax.commands.parsing import bind, parse
-from azjax.commands.plan import _Own
-from azjax.commands.train import _Processes, parse_train_config
+from azjax.commands.parsing import bind, parse_known
+from azjax.commands.plan import PlanOptions
+from azjax.commands.train import Processes, parse_train_config
 
 ROOT = Path(__file__).parent.parent
 GUIDE = (ROOT / "docs" / "devices.md").read_text()
@@ -44,11 +44,9 @@ def check(command):
     if program == "python":
         kind, options = "train", ["connect_four", *options]
     if kind in ("train", "plan"):
-        own = _Own if kind == "plan" else _Processes
+        own = PlanOptions if kind == "plan" else Processes
         game, *options = options
-        _, rest = parse(
-            own, options, prog="azjax", return_unknown_args=True, add_help=False
-        )
+        _, rest = parse_known(own, options, prog="azjax")
         parse_train_config(game, rest, prog="azjax")
     elif kind not in cli.WITH_SETTINGS:
         name = kind.replace("-", "_")

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from data.game_rows import GAME, rows_of
 from flax import nnx
-from untrained import untrained
+from untrained import untrained_player
 
 from azjax.arena import evaluate, play_match, shipped
 from azjax.devices import target
@@ -15,8 +15,7 @@ from azjax.games.host import first_state
 from azjax.networks import ConvTrunkConfig, NetworkConfig
 from azjax.play.incremental_search import IncrementalSearch, plan_for
 from azjax.play.review import review
-from azjax.players import RandomPlayer, TrainedPlayer, compile_choice, start_session
-from azjax.search import GumbelConfig
+from azjax.players import RandomPlayer, compile_choice, start_session
 from azjax.training import SelfPlayConfig, make_self_play, start_games
 from azjax.training.config import QConfig
 from azjax.training.q_learning import train_q
@@ -34,7 +33,7 @@ class EvaluatedError(Exception):
 @pytest.fixture
 def trained(monkeypatch):
     """A player; the first layer that is evaluated raises."""
-    network, variables = untrained(GAME, CONFIG)
+    player = untrained_player(GAME, CONFIG)
 
     def stop(*args, **kwargs):
         files = [frame.filename for frame in reversed(inspect.stack(0))]
@@ -43,7 +42,7 @@ def trained(monkeypatch):
 
     for layer in (nnx.Conv, nnx.Linear):
         monkeypatch.setattr(layer, "__call__", stop)
-    return TrainedPlayer(GAME, network, variables, CONFIG, GumbelConfig(), seed=0)
+    return player
 
 
 def play_itself(player):

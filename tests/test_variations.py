@@ -9,7 +9,6 @@ import jax
 import numpy as np
 import pytest
 from compiled_games import play
-from matplotlib.figure import Figure
 from shared_programs import shared_programs
 
 from azjax import games
@@ -30,7 +29,6 @@ from azjax.training import (
     soft_result,
     train,
 )
-from azjax.training.analysis import plots
 
 SCRIPT = pathlib.Path(__file__).parents[1] / "experiments" / "variations.py"
 NAMES = runpy.run_path(str(SCRIPT))
@@ -64,7 +62,6 @@ def learned(request, tmp_path_factory):
         evaluation=EvaluationConfig(num_evaluations=1, opponents=()),
     )
     with shared_programs(), pytest.MonkeyPatch.context() as patch:
-        patch.setattr(plots, "draw_learning", lambda rows, title: Figure((1, 1)))
         patch.setattr(evaluation, "shipped", lambda game: None)
         run = train(config, **arguments, on_iteration=rows.append)
     assert run.finished

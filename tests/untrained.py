@@ -7,7 +7,13 @@ import functools
 
 import jax
 
-from azjax.players import first_network
+from azjax.networks import DenseTrunkConfig, NetworkConfig
+from azjax.players import TrainedPlayer, first_network
+from azjax.search import GumbelConfig
+
+TINY = NetworkConfig(
+    trunk=DenseTrunkConfig(width=4, num_blocks=1, stem_channels=4, window=1)
+)
 
 
 @functools.cache
@@ -20,6 +26,12 @@ def untrained(game, config, modules=None, seed=0):
 def untrained_shapes(game, config, modules=None):
     """Returns the network of a game and the shapes of its variables."""
     return without_arrays(first_network, 0, game, config, modules)
+
+
+def untrained_player(game, config=TINY, seed=0):
+    """Returns a player as training saves it."""
+    network, variables = untrained(game, config, seed=seed)
+    return TrainedPlayer(game, network, variables, config, GumbelConfig(), seed)
 
 
 def in_one_program(init, *args, **settings):

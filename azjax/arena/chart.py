@@ -32,12 +32,15 @@ def draw_chart(title: str, table: Sequence[Standing]) -> "Figure":
         layout="constrained",
     )
     axes = figure.add_subplot()
+    # The axis spans the intervals, but at most `_REACH` beyond the ratings.
     elo = np.array([line.elo for line in table])
     low, high = np.array([line.interval for line in table]).T
     left = max(low.min(), elo.min() - _REACH)
     right = min(high.max(), elo.max() + _REACH)
     margin = _MARGIN * max(right - left, 1)
     axes.set_xlim(left - margin, right + margin)
+    # For each player, from the top: the interval, the rating on it, and its number
+    # above.
     places = np.arange(len(table))
     axes.hlines(places, low, high, color=DOT, alpha=0.3, linewidth=7)
     axes.plot(elo, places, "o", color=DOT, markersize=8, markeredgecolor="white")

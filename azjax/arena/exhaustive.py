@@ -66,6 +66,7 @@ def solve(game: Game, *, max_positions: int = MAX_POSITIONS) -> Solution:
             )
         after, is_legal, outcome = _in_chunks(expand, states)
         after = _take(after, is_legal)
+        # Equal positions of a layer become one; `inverse` is where each move leads to.
         _, first, inverse = np.unique(
             as_bytes(after), return_index=True, return_inverse=True
         )

@@ -310,6 +310,7 @@ def play_openings(
         )
     players = (player, opponent)
     num_pairs = min(len(openings), max(1, games_at_once // 2))
+    # The openings are played in chunks of one size, each of which is a batch.
     layout = batch_layout(num_pairs, players, division)
     players = layout.replicated(players)
     starts = range(0, len(openings), layout.size)
@@ -509,6 +510,7 @@ def _play_on_host(
         with _in_order(play, num_games, at_once) as games:
             for number in range(num_games):
                 poll(alone=True)
+                # A player that forfeited too often loses the rest without playing.
                 lost = [side for side in range(2) if forfeited[side] >= PATIENCE]
                 if lost:
                     result = 1 if lost[0] != number % 2 else -1
@@ -525,6 +527,7 @@ def _play_on_host(
                 played.append(ended)
                 on_games(1)
     except KeyboardInterrupt as error:
+        # Only whole pairs of games count.
         pairs = played[: len(played) // 2 * 2]
         if not pairs:
             raise
@@ -600,6 +603,7 @@ def play_game(
                 return PlayedGame(opening, 1 if sessions else -1, _reason(error))
             stack.callback(session.close)
             sessions.append(session)
+        # The value after a move is that of the position which the next player sees.
         state, moves = host.first_state(game), list(opening)
         values: list[float | None] = [None] * len(opening)
         for action in opening:

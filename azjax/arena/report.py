@@ -249,6 +249,7 @@ def evaluate(
         add(0)
         return add
 
+    # Mistakes in solved positions.
     grades: dict[str, Grade] = {}
     if positions is not None:
         keys = jax.random.split(grade_key, len(players))
@@ -263,6 +264,7 @@ def evaluate(
         own_modules = modules if trained.has_custom_modules else None
         _, first = first_network(trained.seed, game, trained.config, own_modules)
         opponents["first"] = NetworkPlayer(game, network, first)
+    # Matches, all from the same openings.
     matches = {}
     if openings is not None:
         met = list(itertools.product(opponents, players))
@@ -274,6 +276,7 @@ def evaluate(
                 games_at_once=games_at_once,
                 on_games=add,
             )
+    # Games from the initial position against perfect play, if the game has it.
     perfect, opponent = {}, perfect_player(game)
     if opponent is not None and num_games:
         keys = jax.random.split(perfect_key, len(players))

@@ -231,6 +231,7 @@ def read(game: Game, path: str | os.PathLike[str]) -> SolvedPositions:
     except (OSError, UnicodeDecodeError) as error:
         reason = getattr(error, "strerror", None) or "not a text file"
         raise ValueError(f"{path}: {reason}") from error
+    # What each line says by itself; the rules come below, for all lines in one program.
     columns = [f"q{action}" for action in range(game.num_actions)]
     known = {str(action + 1): action for action in range(game.num_actions)}
     reader, lines = csv.reader(content.splitlines()), []
@@ -287,6 +288,7 @@ def read(game: Game, path: str | os.PathLike[str]) -> SolvedPositions:
         raise ValueError(f"{path}, line {line}: {error}") from None
     if not lines:
         raise ValueError(f"{path}, line 1: no positions after the header")
+    # Whether the rules allow the moves, and have the same legal actions after them.
     moves = np.full((len(lines), max(map(len, sequences))), -1, np.int32)
     for row, sequence in zip(moves, sequences, strict=True):
         row[: len(sequence)] = sequence
@@ -295,6 +297,7 @@ def read(game: Game, path: str | os.PathLike[str]) -> SolvedPositions:
     is_wrong = ~np.isnan(action_values) != legal
     wrong = states.terminated | is_wrong.any(axis=1) | faults.any(axis=1)
     if wrong.any():
+        # The message is about the first wrong line.
         index = int(wrong.argmax())
         if faults[index].any():
             number = int((faults[index] != _NO_FAULT).argmax())
@@ -381,6 +384,7 @@ def _rows_of(positions: SolvedPositions, first_id: int) -> Rows:
     best = np.nanmax(values, axis=1)
     is_best = values == best[:, None]
     move = is_best.argmax(axis=1).astype(np.int32)
+    # Where the move ends the game, the rules must give the same result.
     is_over, reward = jax.device_get(_play_move(positions.game, positions.states, move))
     is_wrong = is_over & (reward != best)
     if is_wrong.any():

@@ -30,10 +30,11 @@ Verdict = Literal["stronger", "not stronger", "undecided"]
 class Sprt(Settings):
     """A test of two hypotheses about the Elo advantage of a player.
 
-    elo0: advantage under H0.
-    elo1: advantage under H1, more than `elo0`.
-    alpha: probability of accepting H1 if H0 holds.
-    beta: probability of accepting H0 if H1 holds.
+    Attributes:
+        elo0: advantage under H0.
+        elo1: advantage under H1, more than `elo0`.
+        alpha: probability of accepting H1 if H0 holds.
+        beta: probability of accepting H0 if H1 holds.
     """
 
     elo0: float

@@ -159,6 +159,7 @@ def rate(
     Raises:
         ValueError: some players are not connected by games.
     """
+    # The players that are connected to player 0 by games.
     known, new = {0}, {0}
     while new:
         pairs = [pair for met in pair_points for pair in (met, met[::-1])]
@@ -175,6 +176,8 @@ def rate(
     }
     for met, number in (num_distinct or {}).items():
         counts[met] = counts[met] * (number / counts[met].sum())
+    # The wins of each player against each other one: as played, and in samples from
+    # which the intervals follow.
     rng = np.random.default_rng(seed)
     best = np.zeros((1, num_players, num_players))
     drawn = np.zeros((SAMPLES, num_players, num_players))

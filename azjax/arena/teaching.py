@@ -32,6 +32,7 @@ def make_teacher(player: ExternalPlayer) -> Teacher:
         try:
             with contextlib.closing(start_session(player, game, seed=0)) as session:
                 state = first_state(game)
+                # The position before each move, then the one after the last.
                 for number in range(len(record.moves) + 1):
                     if number:
                         state = next_state(game, state, record.moves[number - 1])

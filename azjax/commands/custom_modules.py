@@ -4,9 +4,20 @@ import importlib
 import os
 import sys
 from pathlib import Path, PureWindowsPath
+from typing import Annotated
+
+import tyro
 
 from azjax.networks import CustomModules
 from azjax.text import quoted
+
+ModulesOption = Annotated[
+    str | None,
+    tyro.conf.arg(
+        help="MODULE:NAME, the azjax.networks.CustomModules of a network that has "
+        "modules of your own."
+    ),
+]
 
 
 def read_custom_modules(text: str | None) -> CustomModules | None:

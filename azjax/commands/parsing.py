@@ -52,6 +52,14 @@ def parse(
     raise ValueError(_error_text(written.getvalue(), names, checked, prog))
 
 
+def parse_known(
+    target: Callable[..., Any], args: Sequence[str], *, prog: str
+) -> tuple[Any, list[str]]:
+    """Calls `target` with those of the arguments that it has; see `parse`. Returns its
+    result and the other arguments."""
+    return parse(target, args, prog=prog, return_unknown_args=True, add_help=False)
+
+
 def split_game(args: Sequence[str], prog: str) -> tuple[str, Sequence[str]]:
     """Returns the game, which is the first argument, and the other arguments.
 

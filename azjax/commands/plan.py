@@ -12,8 +12,8 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from azjax.commands.common import note
-from azjax.commands.custom_modules import read_custom_modules
-from azjax.commands.parsing import parse, split_game
+from azjax.commands.custom_modules import ModulesOption, read_custom_modules
+from azjax.commands.parsing import parse_known, split_game
 from azjax.commands.train import parse_train_config
 from azjax.devices import estimates, parse_device, use_all_cores
 from azjax.networks import CustomModules
@@ -26,7 +26,7 @@ def plan_command(
     /,
     *,
     device: str | None = None,
-    modules: str | None = None,
+    modules: ModulesOption = None,
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
 ) -> None:
     """Forecast memory and speed of a run on a device, which may be absent; `azjax plan
@@ -36,11 +36,9 @@ def plan_command(
         game: a game that `azjax games` lists.
         device: a TPU slice, for example v5e:2x4, v4:2x2x2 or v6e:2x4, or NVIDIA GPUs:
             h100, h100:8, h200, a100, l4 or t4; by default the available devices.
-        modules: MODULE:NAME, the azjax.networks.CustomModules of a network that has
-            modules of your own.
         as_json: print one JSON object.
     """
-    own = _Own(device, modules, as_json)
+    own = PlanOptions(device, modules, as_json)
     _check_device(own)
     _plan(_default(game, device), own, read_custom_modules(modules))
 
@@ -51,9 +49,7 @@ def plan_with_settings(args: Sequence[str], prog: str) -> None:
     command."""
     game, settings = split_game(args, prog)
     prog = f"{prog} {game}"
-    own, settings = parse(
-        _Own, settings, prog=prog, return_unknown_args=True, add_help=False
-    )
+    own, settings = parse_known(PlanOptions, settings, prog=prog)
     _check_device(own)
     use_all_cores()
     modules = read_custom_modules(own.modules)  # first, as it may register a trunk
@@ -73,15 +69,15 @@ def plan_with_settings(args: Sequence[str], prog: str) -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Own:
+class PlanOptions:
     """Arguments besides the settings of the run."""
 
     device: str | None = None
-    modules: str | None = None
+    modules: ModulesOption = None
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False
 
 
-def _check_device(own: _Own) -> None:
+def _check_device(own: PlanOptions) -> None:
     """Checks the device's name, before anything is imported for it."""
     if own.device is not None:
         parse_device(own.device)
@@ -95,7 +91,7 @@ def _default(game: str, device: str | None, **changes: object) -> TrainConfig:
     return preset("auto" if device is None else "accelerator", game, **changes)
 
 
-def _plan(config: TrainConfig, own: _Own, modules: CustomModules | None) -> None:
+def _plan(config: TrainConfig, own: PlanOptions, modules: CustomModules | None) -> None:
     result = forecast(
         config,
         own.device,

@@ -13,7 +13,12 @@ import tyro
 from azjax.commands.common import INTERRUPTED
 from azjax.commands.custom_modules import read_custom_modules
 from azjax.compilation_cache import enable_compilation_cache
-from azjax.play.server import PlayerRegistry, ServerLimits, Warmer, make_catalog
+from azjax.play.server import (
+    PlayerRegistry,
+    ServerLimits,
+    make_catalog,
+    start_compiling,
+)
 from azjax.settings import check_int
 
 MAX_MEMORY = 1e6  # GiB
@@ -85,9 +90,8 @@ def serve_command(
     query = "" if token is None else f"?token={quote(token, safe='')}"
     print(f"http://{shown}:{listener.getsockname()[1]}/{query}", flush=True)
     print("Ctrl-C stops the server.", flush=True)
-    warmer = Warmer(registry, _tell)
     if warm_up:
-        warmer.start()
+        start_compiling(registry, _tell)
         _tell("Compiling the games in the background; pages work meanwhile.")
     status = INTERRUPTED
     try:
@@ -95,7 +99,6 @@ def serve_command(
             run_server(app, listener, limits)
     except SystemExit as ended:  # by another signal
         status = int(ended.code or 0)
-    warmer.close()
     sys.stdout.flush()
     os._exit(status)  # searches cannot be interrupted, and Python would join them
 

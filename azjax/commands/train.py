@@ -1,32 +1,31 @@
 """`azjax train`: learns a game by self-play."""
 
 import dataclasses
-import functools
 import sys
-from collections.abc import Callable, Sequence
-from typing import Annotated, Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Annotated, Any, TypeVar
 
 import tyro
 from rich.console import Console
 
 from azjax import games
 from azjax.commands.common import HELP_OPTIONS, STOPPED, note
-from azjax.commands.custom_modules import read_custom_modules
-from azjax.commands.parsing import parse, split_game
+from azjax.commands.custom_modules import ModulesOption, read_custom_modules
+from azjax.commands.parsing import parse, parse_known, split_game
 from azjax.devices import use_all_cores
-from azjax.networks import CustomModules
 from azjax.networks.trunks import TRUNKS
 from azjax.players import TrainedPlayer
+from azjax.program import NAME
 from azjax.search import SEARCHES
 from azjax.training import (
     Run,
     TrainConfig,
-    load_config,
     preset,
     repeated_config,
     train,
 )
 from azjax.training.analysis.summary import print_run
+from azjax.training.config import RunConfig
 from azjax.training.presets import PresetName
 from azjax.training.run.directory import has_begun
 from azjax.training.run.processes import (
@@ -34,8 +33,15 @@ from azjax.training.run.processes import (
     is_first_process,
     join_processes,
 )
-from azjax.training.run.saved_config import OUTSIDE, config_from_file, outside_settings
+from azjax.training.run.saved_config import (
+    OUTSIDE,
+    config_from_file,
+    load_settings,
+    outside_settings,
+)
 from azjax.training.run.signals import exit_on_second_signal
+
+C = TypeVar("C", bound=RunConfig)
 
 
 def train_command(game: tyro.conf.Positional[str]) -> None:
@@ -44,7 +50,7 @@ def train_command(game: tyro.conf.Positional[str]) -> None:
     Args:
         game: a game that `azjax games` lists.
     """
-    _train(preset("auto", game))
+    train_with_settings([game], f"{NAME} train")
 
 
 def train_with_settings(args: Sequence[str], prog: str) -> None:
@@ -54,26 +60,16 @@ def train_with_settings(args: Sequence[str], prog: str) -> None:
     prog = f"{prog} {game}"
     settings = join_if_asked(settings, prog=prog)
     with exit_if_process_lost():
-        text, settings = parse(
-            _modules_option,
-            settings,
-            prog=prog,
-            return_unknown_args=True,
-            add_help=False,
-        )
+        text, settings = parse_known(_modules_option, settings, prog=prog)
         modules = read_custom_modules(text)  # first, as it may register a trunk
-        _train(parse_train_config(game, settings, prog=prog), modules)
+        config = parse_train_config(game, settings, prog=prog)
+        with exit_on_second_signal():
+            run = train(config, modules=modules)
+        show_run(run)
 
 
-def _modules_option(modules: str | None = None) -> str | None:
-    """Returns the value of `--modules`."""
+def _modules_option(modules: ModulesOption = None) -> str | None:
     return modules
-
-
-def _train(config: TrainConfig, modules: CustomModules | None = None) -> None:
-    with exit_on_second_signal():
-        run = train(config, modules=modules)
-    show_run(run)
 
 
 def show_run(run: Run[TrainedPlayer]) -> None:
@@ -86,7 +82,7 @@ def show_run(run: Run[TrainedPlayer]) -> None:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Processes:
+class Processes:
     """The processes of a run and this one's index; see `join_processes`."""
 
     distributed: bool = False
@@ -99,9 +95,7 @@ def join_if_asked(args: Sequence[str], *, prog: str) -> Sequence[str]:
     """Joins the other processes of a run if the arguments contain `--distributed`, and
     otherwise makes each core of a CPU a device; call it before JAX computes. Returns
     the other arguments."""
-    processes, rest = parse(
-        _Processes, args, prog=prog, return_unknown_args=True, add_help=False
-    )
+    processes, rest = parse_known(Processes, args, prog=prog)
     where = (processes.coordinator, processes.num_processes, processes.process_id)
     if processes.distributed:
         join_processes(*where)
@@ -115,15 +109,27 @@ def join_if_asked(args: Sequence[str], *, prog: str) -> Sequence[str]:
 
 
 @dataclasses.dataclass(frozen=True)
-class _Length:
-    """Options on which the defaults of all others depend."""
+class Given:
+    """Options of both algorithms on which the defaults of all others depend."""
 
-    preset: PresetName = "auto"
     run_dir: str | None = None
-    repeat_schedule: str | None = None
-    config: str | None = None
     minutes: float | None = None
     iterations: int | None = None
+
+    def changes(self) -> dict[str, Any]:
+        """Returns the settings that are given."""
+        length = {"minutes": self.minutes, "iterations": self.iterations}
+        changes = {} if length == dict.fromkeys(length) else length
+        return changes | ({} if self.run_dir is None else {"run_dir": self.run_dir})
+
+
+@dataclasses.dataclass(frozen=True)
+class _GivenToTrain(Given):
+    """Those of AlphaZero."""
+
+    preset: PresetName = "auto"
+    repeat_schedule: str | None = None
+    config: str | None = None
     trunk: str | None = None
     algorithm: str | None = None
     from_run: Annotated[str | None, tyro.conf.arg(name="from")] = None
@@ -157,34 +163,89 @@ def parse_train_config(
         ValueError: a value is not allowed.
     """
     args = sys.argv[1:] if args is None else args
-    length, rest = parse(
-        _Length, args, prog=prog, return_unknown_args=True, add_help=False
-    )
-    changes: dict[str, Any] = {}
-    if length.minutes is not None or length.iterations is not None:
-        changes |= {"minutes": length.minutes, "iterations": length.iterations}
-    if length.from_run is not None:
-        changes["initial_player"] = length.from_run
-    if length.run_dir is not None:
-        changes["run_dir"] = length.run_dir
-    default = _defaults(length, game, settings, changes, args)
+    given, rest = parse_known(_GivenToTrain, args, prog=prog)
+    changes = given.changes()
+    if given.from_run is not None:
+        changes["initial_player"] = given.from_run
+
+    # The settings of a run to reproduce, of a file, or of a preset.
+    sources = {
+        "--repeat-schedule": given.repeat_schedule,
+        "--config": given.config,
+        "--preset": None if given.preset == "auto" else given.preset,
+    }
+    named = [option for option, source in sources.items() if source is not None]
+    if len(named) > 1:
+        raise ValueError(f"give one of {' and '.join(named)}: each selects settings")
+    option = named[0] if named else ""
+    if option in ("--repeat-schedule", "--config"):
+        load = repeated_config if option == "--repeat-schedule" else config_from_file
+        allowed = given_outside(args)
+        default = load(sources[option], report=note, allowed=allowed, **changes)
+    elif option == "--preset" or settings is None:
+        default = preset(given.preset, game, **changes)
+    else:
+        default = settings(**changes)
+    if default.game != repr(games.make(game)):
+        source = sources.get(option)
+        raise ValueError(f"the run in {source} is of {default.game}, not of {game}")
+    if option in ("", "--repeat-schedule"):
+        changes["repeat_schedule"] = given.repeat_schedule
+        default = continued(default, changes, args)
+
     network, search = default.network, default.search
-    if length.trunk is not None and TRUNKS.name_of(network.trunk) != length.trunk:
-        network = dataclasses.replace(network, trunk=TRUNKS.find(length.trunk)())
-    if length.algorithm not in (None, search.algorithm):
-        search = SEARCHES.find(length.algorithm)(
+    if given.trunk is not None and TRUNKS.name_of(network.trunk) != given.trunk:
+        network = dataclasses.replace(network, trunk=TRUNKS.find(given.trunk)())
+    if given.algorithm not in (None, search.algorithm):
+        search = SEARCHES.find(given.algorithm)(
             tree_reuse_nodes=search.tree_reuse_nodes, use_solver=search.use_solver
         )
-    default = dataclasses.replace(default, network=network, search=search)
-    config = parse(
-        TrainConfig,
+    return parse_settings(
+        dataclasses.replace(default, network=network, search=search),
         rest,
-        default=default,
         prog=prog,
         description=_description(game, purpose),
     )
+
+
+def continued(new: C, changes: Mapping[str, Any], args: Sequence[str]) -> C:
+    """Returns the settings of the run in the directory of new settings, with changes,
+    if it has begun, and otherwise the new ones.
+
+    Args:
+        new: the settings that the run has if it is new.
+        changes: settings that the command line changes.
+        args: all arguments; help has the defaults of a game, those of a run only with
+            `--run-dir`.
+    """
+    directory, asks_for_help = new.directory, not set(HELP_OPTIONS).isdisjoint(args)
+    if not has_begun(directory) or (asks_for_help and "run_dir" not in changes):
+        return new
+    own = outside_settings(new)
+    found = outside_settings(load_settings(type(new), directory, allowed=OUTSIDE))
+    of_script = [name for name in own if own[name] == found.get(name)]
+    allowed = [*given_outside(args), *of_script]
+    old = load_settings(type(new), directory, report=note, allowed=allowed)
+    # A run of another game is refused later.
+    return dataclasses.replace(old, **changes) if old.game == new.game else new
+
+
+def parse_settings(
+    default: C, args: Sequence[str], *, prog: str, description: str
+) -> C:
+    """Reads the settings of a run, every field of which is an option.
+
+    Args:
+        default: the settings of options that are not given.
+        args: the arguments.
+        prog: the program's name, for its help.
+        description: help text above the options.
+    """
+    config = parse(
+        type(default), args, default=default, prog=prog, description=description
+    )
     if config.game != default.game:
-        raise ValueError(f"--game {config.game} contradicts the game {game}")
+        raise ValueError(f"--game {config.game} contradicts the game {default.game}")
     return config
 
 
@@ -197,12 +258,6 @@ def given_outside(args: Sequence[str]) -> list[str]:
         for name, option in OUTSIDE.items()
         if given & {option, f"--{name.replace('_', '-')}"}
     ]
-
-
-def asks_for_help(args: Sequence[str]) -> bool:
-    """Returns whether the command line asks for its help, which has the defaults of a
-    game: those of a run only with `--run-dir`."""
-    return not set(HELP_OPTIONS).isdisjoint(args)
 
 
 def _description(game: str, purpose: str) -> str:
@@ -229,46 +284,3 @@ def _description(game: str, purpose: str) -> str:
         f"and exits with status {STOPPED}. `azjax train` takes --modules MODULE:NAME, "
         "an azjax.networks.CustomModules with custom modules."
     )
-
-
-def _defaults(
-    length: _Length,
-    game: str,
-    settings: Callable[..., TrainConfig] | None,
-    changes: dict[str, Any],
-    args: Sequence[str],
-) -> TrainConfig:
-    """Returns the settings of the run to continue or to reproduce, of a file, or a
-    preset."""
-    sources = {"--repeat-schedule": length.repeat_schedule, "--config": length.config}
-    given = [option for option, source in sources.items() if source is not None]
-    given += ["--preset"] if length.preset != "auto" else []
-    if len(given) > 1:
-        raise ValueError(f"give one of {' and '.join(given)}: each selects settings")
-    allowed = given_outside(args)
-    if length.preset != "auto":
-        return preset(length.preset, game, **changes)
-    if length.repeat_schedule is not None:
-        settings = functools.partial(
-            repeated_config, length.repeat_schedule, report=note, allowed=allowed
-        )
-    if length.config is not None:
-        settings = functools.partial(
-            config_from_file, length.config, report=note, allowed=allowed
-        )
-    settings = settings or functools.partial(preset, "auto", game)
-    new = settings(**changes)
-    if new.game != repr(games.make(game)):
-        source = length.repeat_schedule or length.config
-        raise ValueError(f"the run in {source} is of {new.game}, not of {game}")
-    if length.config is not None or not has_begun(new.directory):
-        return new
-    if length.run_dir is None and asks_for_help(args):
-        return new
-    saved = load_config(new.directory, allowed=OUTSIDE)
-    own, found = outside_settings(new), outside_settings(saved)
-    allowed += [name for name in own if own[name] == found.get(name)]  # of a script
-    old = load_config(new.directory, report=note, allowed=allowed)
-    if old.game != new.game:
-        return new  # rejected by `train`
-    return dataclasses.replace(old, repeat_schedule=length.repeat_schedule, **changes)

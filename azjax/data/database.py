@@ -217,6 +217,8 @@ def opened(directory: Path, game: Game) -> Iterator[Database]:
     runs = {checked_run(path, game) for path in paths}
     if len(runs) > 1:
         raise ValueError(f"{directory} holds games of {len(runs)} runs")
+    # DuckDB gets the files as one table of Arrow and reads of it what a query needs; it
+    # has no access to other files.
     dataset = pa_dataset.dataset(
         [str(path) for path in paths],
         schema=file_schema(game, run=runs.pop()),

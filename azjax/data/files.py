@@ -318,6 +318,7 @@ def games_of_file(
     table = _read_table(file.path, game)
     of_row, terminated = table["game"].to_numpy(), table["terminated"].to_numpy()
     table = _of_games(table, of_row[terminated])
+    # Earlier files are read backwards, until each game has its first move.
     tables, lacking = [table], table["game"].to_numpy()
     for earlier in reversed(files[:number]):
         is_first = table["ply"].to_numpy() == 0

@@ -95,6 +95,7 @@ def import_games(
     """
     left_out: Counter[str] = Counter()
     with new_directory(directory) as partial:
+        # The first game decides which game the others must be of.
         read = _read(paths, game, skip_unreadable, left_out, remark)
         first = next(read, None)
         if first is None:

@@ -153,6 +153,7 @@ def from_table(table: pa.Table, game: Game) -> Rows:
         if not np.array_equal(counts, lists.value_lengths().to_numpy()):
             raise ValueError(f"policy_actions and {name} differ in length")
         entries[name] = lists.flatten().to_numpy(zero_copy_only=False)  # NaN for null
+    # Without a copy; the column may begin within its buffer.
     packed = np.frombuffer(state.buffers()[1], np.uint8)
     packed = packed.reshape(-1, state_bytes(game))[state.offset :][: len(state)]
     rows = Rows(

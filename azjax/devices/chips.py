@@ -34,17 +34,16 @@ GIB = 2**30
 class Gpu:
     """Properties of an NVIDIA card that XLA's compiler needs.
 
-    Attributes:
-        kind: JAX's `device_kind`.
-        capability: compute capability.
-        cores: streaming multiprocessors.
-        fpus: float32 units per multiprocessor.
-        threads: maximum resident threads per multiprocessor.
-        shared: bytes of shared memory per multiprocessor.
-        shared_block: maximum bytes of shared memory per block.
-        cache: bytes of the L2 cache.
-        clock: GHz.
-        memory: bytes.
+    kind: JAX's `device_kind`.
+    capability: compute capability.
+    cores: streaming multiprocessors.
+    fpus: float32 units per multiprocessor.
+    threads: maximum resident threads per multiprocessor.
+    shared: bytes of shared memory per multiprocessor.
+    shared_block: maximum bytes of shared memory per block.
+    cache: bytes of the L2 cache.
+    clock: GHz.
+    memory: bytes.
     """
 
     kind: str
@@ -63,15 +62,14 @@ class Gpu:
 class Chip:
     """An accelerator as one JAX device.
 
-    Attributes:
-        name: name of the chip, for example `v5e`.
-        kinds: values of JAX's `device_kind`.
-        bfloat16: peak speed of bfloat16 matrix products (FLOP/s).
-        float32: peak speed of float32 matrix products (FLOP/s).
-        bandwidth: bandwidth of its memory (bytes/s).
-        memory: available to a program (bytes); all of a GPU's memory.
-        clock: cycles per second of a TPU's cores; None if not published, and for a GPU.
-        gpu: properties for the compiler; None for a TPU.
+    name: name of the chip, for example `v5e`.
+    kinds: values of JAX's `device_kind`.
+    bfloat16: peak speed of bfloat16 matrix products (FLOP/s).
+    float32: peak speed of float32 matrix products (FLOP/s).
+    bandwidth: bandwidth of its memory (bytes/s).
+    memory: available to a program (bytes); all of a GPU's memory.
+    clock: cycles per second of a TPU's cores; None if not published, and for a GPU.
+    gpu: properties for the compiler; None for a TPU.
     """
 
     name: str

@@ -1,4 +1,20 @@
-"""Board games as pure JAX state transitions."""
+"""Board games as pure JAX state transitions.
+
+Example:
+    >>> import jax
+    >>> from azjax import games
+    >>> game = games.make("tic_tac_toe")
+    >>> state, step = game.init(), jax.jit(game.step)
+    >>> for text in ("b2", "a1", "a3", "b1", "c1"):
+    ...     state = step(state, game.text_to_action(state, text))
+    >>> print(game.to_text(state))
+      a  b  c
+    3[X] .  .
+    2 . [X] .
+    1 O  O [X]
+    >>> game.rewards(state).tolist()
+    [1.0, -1.0]
+"""
 
 from azjax.games.breakthrough import Breakthrough
 from azjax.games.chess import Chess

@@ -90,6 +90,10 @@ def check(game: Game, *, num_games: int = 64, seed: int = 0) -> None:
     Raises:
         ContractError: the first violation that was found.
         ValueError: `game` is not a `Game`, or `num_games` is not an int >= 1.
+
+    Example:
+        >>> games.check(games.make("tic_tac_toe"), num_games=4)
+        tic_tac_toe keeps the contract: 4 random games, ... positions, symmetries (8)...
     """
     if not isinstance(game, Game):
         raise ValueError(f"game must be a Game, made by its class: {game!r}")

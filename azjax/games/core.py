@@ -70,6 +70,16 @@ class Game(abc.ABC, Generic[S]):
         `DISCS`, `STONES`, `OTHELLO`, `HEXAGONS`, `MEN`, `CHESSMEN` of
         `azjax.games.rendering`, or a `Style` with a drawing for each of `pieces`.
     record_format: file format of games; lines of JSON by default.
+
+    Example:
+        >>> game = games.make("connect_four")
+        >>> states = jax.vmap(lambda _: game.init())(jax.numpy.arange(3))
+        >>> columns = jax.numpy.array([0, 3, 7])  # there is no column 7
+        >>> states = jax.jit(jax.vmap(game.step))(states, columns)
+        >>> states.terminated.tolist()
+        [False, False, True]
+        >>> jax.vmap(game.rewards)(states)[2].tolist()
+        [-1.0, 1.0]
     """
 
     name: ClassVar[str]

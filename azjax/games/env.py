@@ -84,32 +84,28 @@ class VectorEnv(Generic[S]):
     `reset` and `step` are pure functions for the caller to jit or scan. If both are
     jitted, `step` may donate its `EnvState`.
 
-    ```python
-    import jax
-    from azjax import games
-
-    env = games.VectorEnv(games.make("connect_four"), num_envs=1024)
-
-
-    def play(carry, rng_key):
-        env_state, time_step = carry
-        action = games.random_action(rng_key, time_step.legal_action_mask)
-        env_state, time_step = env.step(env_state, action)
-        return (env_state, time_step), (time_step.reward, time_step.terminated)
-
-
-    reset_key, play_key = jax.random.split(jax.random.key(0))
-    keys = jax.random.split(play_key, 100)
-    start = jax.jit(env.reset)(reset_key)
-    _, (reward, terminated) = jax.jit(lambda: jax.lax.scan(play, start, keys))()
-    print("games:", terminated.sum(), "won by player 0:", (reward[..., 0] > 0).sum())
-    ```
-
     game: the game.
     num_envs: B, the number of games.
     random_moves: number of uniformly random legal moves at the start of each game,
         except those that would end it. They are prepared during the previous game, at
         the cost of about one step of the rules per step.
+
+    Example:
+        Nine random moves in each of 64 games of tic-tac-toe, in one program:
+
+        >>> env = games.VectorEnv(games.make("tic_tac_toe"), num_envs=64)
+        >>> def play(carry, rng_key):
+        ...     env_state, time_step = carry
+        ...     action = games.random_action(rng_key, time_step.legal_action_mask)
+        ...     env_state, time_step = env.step(env_state, action)
+        ...     return (env_state, time_step), (time_step.reward, time_step.terminated)
+        >>> reset_key, play_key = jax.random.split(jax.random.key(0))
+        >>> start, keys = jax.jit(env.reset)(reset_key), jax.random.split(play_key, 9)
+        >>> _, (reward, terminated) = jax.jit(lambda: jax.lax.scan(play, start, keys))()
+        >>> reward.shape
+        (9, 64, 2)
+        >>> bool(terminated.any(axis=0).all())  # no game has more than nine moves
+        True
     """
 
     game: Game[S]

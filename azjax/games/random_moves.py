@@ -24,6 +24,11 @@ def random_action(rng_key: jax.Array, legal_action_mask: jax.Array) -> jax.Array
 
     Returns:
         `[...]` int32; 0 where no action is legal.
+
+    Example:
+        >>> mask = jax.numpy.array([[False, True, False], [False, False, True]])
+        >>> games.random_action(jax.random.key(0), mask).tolist()
+        [1, 2]
     """
     shape, dtype = legal_action_mask.shape, legal_action_mask.dtype
     if not shape or not 1 <= shape[-1] <= _MAX_ACTIONS or dtype != jnp.bool_:

@@ -139,6 +139,13 @@ def read_games(
     Raises:
         ValueError: the file or one of its games cannot be read, or is of another game,
             or has an illegal move; the message names the file and the place.
+
+    Example:
+        >>> from pathlib import Path
+        >>> _ = Path("games.txt").write_text("b2 a1 a3 b1 c1")
+        >>> [(game, record)] = games.read_games("games.txt", games.make("tic_tac_toe"))
+        >>> record.moves, record.result
+        ([4, 6, 0, 7, 8], 1)
     """
     for found in game_texts(path, game):
         made = game_of(found, game)

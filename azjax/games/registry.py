@@ -64,16 +64,20 @@ def available() -> tuple[str, ...]:
 
 
 def game_options(name: str) -> Mapping[str, inspect.Parameter]:
-    """Returns the options of a registered game by name, in constructor order."""
+    """Returns the options of a registered game by name, in constructor order.
+
+    Example:
+        >>> {name: option.default for name, option in games.game_options("hex").items()}
+        {'size': 11, 'swap': False}
+    """
     return inspect.signature(find_class(name)).parameters
 
 
 def make(spec: str, **options: Any) -> Game:
     """Builds a game by name.
 
-    `make("go", size=5)`, `make("go:5")` and `make("go:size=5")` are equivalent: options
-    follow a colon, separated by commas, by position or by name. `repr` returns the
-    shortest text, `go:5`.
+    Options follow a colon, separated by commas, by position or by name; `repr` of a
+    game returns the shortest such text.
 
     Args:
         spec: a name from `available()`, optionally with options.
@@ -85,6 +89,12 @@ def make(spec: str, **options: Any) -> Game:
         ContractError: methods of a game outside azjax return wrong types, which is
             tested once for each class.
         ValueError: an option is unknown or has an invalid value.
+
+    Example:
+        >>> games.make("go", size=5) == games.make("go:size=5") == games.make("go:5")
+        True
+        >>> games.make("go:5", komi=6.5)
+        go:5,komi=6.5
     """
     if not isinstance(spec, str):  # in a damaged file
         raise TypeError(f"a game must be a string: {quoted(spec)}")
@@ -121,7 +131,12 @@ def make(spec: str, **options: Any) -> Game:
 
 
 def game_title(spec: str) -> str:
-    """Returns the title of a game: `go:5,komi=0.5` is "Go 5x5 (komi 0.5)"."""
+    """Returns the title of a game, for people.
+
+    Example:
+        >>> games.game_title("go:5,komi=0.5")
+        'Go 5x5 (komi 0.5)'
+    """
     name, _, text = spec.partition(":")
     title = name.replace("_", " ").title()
     try:

@@ -23,6 +23,12 @@ class Symmetry:
     observation: maps `[..., H, W, C]` observations, for any number of leading axes.
     actions: `[A]` int; entry `a` of a transformed policy is entry `actions[a]` of the
         policy.
+
+    Example:
+        >>> _, mirror = games.make("connect_four").symmetries
+        >>> policy = jax.numpy.array([0.5, 0.25, 0.25, 0, 0, 0, 0])
+        >>> policy[mirror.actions].tolist()
+        [0.0, 0.0, 0.0, 0.0, 0.25, 0.25, 0.5]
     """
 
     observation: Callable[[jax.Array], jax.Array]

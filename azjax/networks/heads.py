@@ -157,17 +157,16 @@ class AuxiliaryHead:
     game, and needs no storage; other moves of the game are not available. Positions of
     unfinished games have no target and no loss.
 
-    Attributes:
-        name: an identifier; the metrics contain `NAME_loss`.
-        make: `make(features_shape, rngs)` returns a module that maps the trunk's
-            features to outputs `[B, ...]`.
-        target: `target(state, final_state)` returns the target of one position, a
-            pytree of arrays; it is vmapped.
-        loss: `loss(outputs, targets)` returns the loss of each position, `[N]`.
-        transform: `transform(symmetry, targets)` returns the targets of N positions
-            under an `azjax.games.Symmetry`; needed for targets in the shape of the
-            board. By default the targets do not change.
-        weight: weight of the loss in the sum of all losses.
+    name: an identifier; the metrics contain `NAME_loss`.
+    make: `make(features_shape, rngs)` returns a module that maps the trunk's features
+        to outputs `[B, ...]`.
+    target: `target(state, final_state)` returns the target of one position, a pytree of
+        arrays; it is vmapped.
+    loss: `loss(outputs, targets)` returns the loss of each position, `[N]`.
+    transform: `transform(symmetry, targets)` returns the targets of N positions under
+        an `azjax.games.Symmetry`; needed for targets in the shape of the board. By
+        default the targets do not change.
+    weight: weight of the loss in the sum of all losses.
     """
 
     name: str

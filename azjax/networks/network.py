@@ -30,8 +30,6 @@ class NetworkConfig(Settings):
     """Network settings.
 
     Attributes:
-        trunk: trunk settings: `DenseTrunkConfig`, `ConvTrunkConfig` or a registered
-            class.
         value_head: `wdl` (win, draw and loss) or `scalar` (the expected score).
         heads: `dense`: linear layers on all features; `board`: convolutions and
             pooling, with the same weights on every board size, for convolutional trunks

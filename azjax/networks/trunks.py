@@ -20,6 +20,7 @@ _zeros = nnx.initializers.zeros_init()
 @dataclasses.dataclass(frozen=True)
 class TrunkConfig(Settings, abc.ABC):
     """Trunk settings: a frozen dataclass, registered with `register_trunk`.
+    `DenseTrunkConfig` and `ConvTrunkConfig` are built in.
 
     Its fields are numbers, booleans, strings, or tuples of them, with defaults.
     """

@@ -13,6 +13,7 @@ from azjax.games import Game, GameRecord
 from azjax.play.opponents import default_opponent
 from azjax.play.page_files import joined, page_files
 from azjax.play.review import find_game
+from azjax.play.server.catalog import Catalog, GameOffer, PlayerOffer
 from azjax.play.server.limits import ServerLimits
 from azjax.play.server.messages import (
     DecisionRequest,
@@ -24,14 +25,12 @@ from azjax.play.server.messages import (
 )
 from azjax.play.server.positions import (
     RESIGNATION,
-    Rules,
     answer,
     describe_decision,
     describe_record,
     describe_review,
-    describe_start,
 )
-from azjax.play.server.registry import LoadedPlayer, QueuedPlayer, SharedResources
+from azjax.play.server.registry import LoadedPlayer, PlayerRegistry, QueuedPlayer
 from azjax.play.server.search_workers import Job
 from azjax.play.server.search_workers import report as report_error
 from azjax.players import AnyPlayer
@@ -139,7 +138,7 @@ class Board(anywidget.AnyWidget):
     _reviewed = traitlets.Dict(allow_none=True).tag(sync=True)
 
     _opponent: LoadedPlayer | None = None
-    _resources: SharedResources | None = None
+    _registry: PlayerRegistry | None = None
 
     def __init__(
         self,
@@ -155,18 +154,14 @@ class Board(anywidget.AnyWidget):
         begins = ("you", "computer")[user_player]
         reviewed = None if record is None else describe_record(record)
         super().__init__(_page=page, _style=style, _begins=begins, _reviewed=reviewed)
-        limits = ServerLimits()
-        rules = Rules(game, limits.positions)
-        resources = SharedResources(limits, seed)
-        loaded = LoadedPlayer(rules.game, opponent, resources)
-        loaded.warm_up()
         title = type(opponent).__name__.removesuffix("Player") or "the opponent"
-        description = {
-            **describe_start(game, repr(game)).description,
-            **loaded.describe(title),
-        }
-        self._opponent, self._resources = loaded, resources
-        self._rules, self._description = rules, description
+        player = PlayerOffer(title, title, opponent)
+        offer = GameOffer(repr(game), game, {title: player})
+        catalog = Catalog({offer.key: offer}, Path("runs"), has_all=False)
+        registry = PlayerRegistry(catalog, ServerLimits(), seed)
+        self._description = registry.describe(offer, player)
+        self._rules = registry.rules(offer)
+        self._opponent, self._registry = registry.load(offer, player), registry
         self.on_msg(self._receive)
         if self.comm is not None:
             self.comm.on_close(lambda _: self.close())
@@ -178,9 +173,8 @@ class Board(anywidget.AnyWidget):
             self.pending.clear()
         for job in jobs:
             job.cancel()
-        if self._opponent is not None and self._resources is not None:
-            self._opponent.close()
-            self._resources.close()
+        if self._registry is not None:
+            self._registry.close()
         super().close()
 
     def _receive(self, _: Any, content: dict[str, Any], buffers: Any) -> None:

@@ -418,7 +418,7 @@ class Session:
         needs_opponent = name in ("hint", "sides", "auto", "analysis")
         if needs_opponent and self.opponent_session is None:
             raise ValueError("this needs an opponent; two people play")
-        if name in ("back", "sides", "auto", "new"):
+        if name in ("sides", "auto", "new"):
             self._restart_opponent()
         match name:
             case "hint":
@@ -428,7 +428,17 @@ class Session:
                     self._restart_opponent()
                     self.is_auto = False
                     self._jump(self._ply)
-                self._jump(self._ply_back() if name == "back" else self._ply_forward())
+                # To the last earlier or next ply with a person to move, or to the end.
+                end, plies = len(self._moves), range(self._ply - 1, -1, -1)
+                if name == "forward":
+                    plies = range(self._ply + 1, end + 1)
+                found = (ply for ply in plies if ply == end or self._is_persons(ply))
+                ply = next(found, None)
+                if ply is None:
+                    what = "take back" if name == "back" else "go forward to"
+                    raise ValueError(f"there is no move to {what}")
+                self._restart_opponent()
+                self._jump(ply)
             case "sides":
                 self.user, self.is_auto = 1 - self.user, False
                 self._jump(self._ply)
@@ -448,41 +458,39 @@ class Session:
                 self._replace_game([], None)
                 message = "a new game"
             case "save":
-                message = self._save(argument)
+                result = self.result
+                saved = SavedGame(
+                    game=repr(self.game),
+                    players=self.player_names,
+                    result=UNFINISHED if result is None else RESULTS[result],
+                    moves=[move.text for move in self.moves],
+                    is_forfeit=self.forfeit is not None,
+                    result_text="" if result is None else self.result_text(),
+                )
+                now = datetime.datetime.now().strftime("%Y-%m-%d-%H%M%S")
+                path = self._path or Path(f"{self.game.name}-{now}.txt")
+                if argument:
+                    path = Path(os.path.expanduser(argument))
+                saved_game.save(path, saved, overwrite=path == self._path)
+                self._path = path
+                message = f"saved in {path}"
             case "load":
-                message = self._load(argument)
+                if not argument:
+                    raise ValueError("load needs a file: load FILE")
+                path = Path(os.path.expanduser(argument))
+                saved, actions = saved_game.load(path, self.game)
+                self._restart_opponent()
+                first, second = saved.players
+                if (first == PERSON) != (second == PERSON):
+                    self.user = int(second == PERSON)
+                self._replace_game(actions, path)
+                moves = f"{len(actions)} moves"
+                message = f"loaded {path}: {first} against {second}, {moves}"
             case "help":
                 message = "\n".join(["a move, or one of:", *help_lines()])
             case "quit":
                 self.is_left = True
         return message
-
-    def _ply_back(self) -> int:
-        """Returns the last earlier ply with a person to move."""
-        for ply in reversed(range(self._ply)):
-            if self._is_persons(ply):
-                return ply
-        raise ValueError("there is no move to take back")
-
-    def _ply_forward(self) -> int:
-        """Returns the next ply with a person to move, else the last one."""
-        last = len(self._moves)
-        if self._ply == last:
-            raise ValueError("there is no move to go forward to")
-        plies = range(self._ply + 1, last)
-        return next((ply for ply in plies if self._is_persons(ply)), last)
-
-    def _load(self, argument: str) -> str:
-        if not argument:
-            raise ValueError("load needs a file: load FILE")
-        path = Path(os.path.expanduser(argument))
-        saved, actions = saved_game.load(path, self.game)
-        self._restart_opponent()
-        first, second = saved.players
-        if (first == PERSON) != (second == PERSON):
-            self.user = int(second == PERSON)
-        self._replace_game(actions, path)
-        return f"loaded {path}: {first} against {second}, {len(actions)} moves"
 
     def _replace_game(self, actions: Sequence[int], path: Path | None) -> None:
         """Replaces the game by another one, from a file if it has a path."""
@@ -496,24 +504,6 @@ class Session:
         self.is_auto, self._path, self._values = False, path, {}
         self._states, self._moves = states, moves
         self._jump(len(moves))
-
-    def _save(self, argument: str) -> str:
-        result = self.result
-        saved = SavedGame(
-            game=repr(self.game),
-            players=self.player_names,
-            result=UNFINISHED if result is None else RESULTS[result],
-            moves=[move.text for move in self.moves],
-            is_forfeit=self.forfeit is not None,
-            result_text="" if result is None else self.result_text(),
-        )
-        now = datetime.datetime.now().strftime("%Y-%m-%d-%H%M%S")
-        path = self._path or Path(f"{self.game.name}-{now}.txt")
-        if argument:
-            path = Path(os.path.expanduser(argument))
-        saved_game.save(path, saved, overwrite=path == self._path)
-        self._path = path
-        return f"saved in {path}"
 
     def _is_persons(self, ply: int) -> bool:
         """Returns whether a person moves at a ply."""
@@ -623,9 +613,8 @@ class Session:
             raise ValueError(f"{self.name}: {error}") from error
 
     def _restart_opponent(self) -> None:
-        """Replaces the session of an opponent that forfeited."""
+        """Replaces the session of an opponent that forfeited; a jump must follow."""
         failed = self.opponent_session
         if self.forfeit is not None and failed is not None:
             self.opponent_session = self._start_opponent()
             failed.close()
-            self._jump(self._ply)

@@ -25,7 +25,6 @@ MADE_BY = "azjax export --web"
 SERVER_FILES = (  # not part of an exported site
     "compare.html",
     "compare.js",
-    "polling.js",
     "lobby.html",
     "lobby.js",
     "missing.html",

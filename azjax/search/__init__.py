@@ -9,6 +9,32 @@ import, to `import azjax.search as mctx`. `gumbel_muzero_policy`, `muzero_policy
 
 Shapes: `B` games, `A` actions, `N` nodes of a tree, `M = B * N` nodes of all trees, `L`
 lanes of a batch with keys of their own, `R` gathered nodes.
+
+Example:
+    Two players take 1 to 3 stones in turn; the one who takes the last stone wins. A
+    model of this game that knows the rules only, and a search of 5 stones:
+
+    >>> import jax
+    >>> import jax.numpy as jnp
+    >>> from azjax import search
+    >>> def recurrent_fn(params, rng_key, action, stones):
+    ...     left = stones - 1 - action
+    ...     is_legal = jnp.arange(3) < left[:, None]
+    ...     output = search.RecurrentFnOutput(
+    ...         reward=jnp.where(left == 0, 1.0, 0.0),  # of the player who moved
+    ...         discount=jnp.where(left == 0, 0.0, -1.0),  # the other one is next
+    ...         prior_logits=jnp.where(is_legal, 0.0, jnp.finfo(jnp.float32).min),
+    ...         value=jnp.zeros(left.shape),
+    ...     )
+    ...     return output, left
+    >>> root = search.RootFnOutput(
+    ...     prior_logits=jnp.zeros((1, 3)), value=jnp.zeros(1), embedding=jnp.array([5])
+    ... )
+    >>> output = search.gumbel_policy(
+    ...     None, jax.random.key(0), root, recurrent_fn, 32, gumbel_scale=0.0
+    ... )
+    >>> output.action.tolist()  # takes one: with 4 stones the player to move loses
+    [0]
 """
 
 from mctx import (

@@ -50,9 +50,6 @@ class AlphaZeroConfig(SearchConfig):
         dirichlet_alpha: concentration of the root noise; None: 10 / the number of legal
             moves, about AlphaZero's value.
         dirichlet_fraction: weight of the noise in the root prior.
-        tree_reuse_nodes: maximum number of nodes of a game's tree that are kept for its
-            next move; 0: every move starts from an empty tree.
-        use_solver: whether to back up proven wins, draws and losses.
     """
 
     title: ClassVar[str] = "PUCT search"
@@ -120,12 +117,30 @@ def alphazero_policy(
         temperature: of sampling from the visit counts; 0 takes the most visited.
         **search_settings: `max_depth`, `tree`, `use_solver` and `search_slice` of
             `search`.
+
+    Example:
+        A search for play, without noise and chance, which proves that the player to
+        move wins:
+
+        >>> output = search.alphazero_policy(
+        ...     None,
+        ...     jax.random.key(0),
+        ...     root,
+        ...     recurrent_fn,
+        ...     32,
+        ...     dirichlet_fraction=0.0,
+        ...     temperature=0.0,
+        ...     use_solver=True,
+        ... )
+        >>> output.action.tolist(), output.search_tree.node_values[:, 0].tolist()
+        ([0], [1.0])
     """
     settings = AlphaZeroConfig(
         c_init, c_base, first_play_reduction, forced_playouts, dirichlet_alpha
     )._puct_settings
     action_key, dirichlet_key, search_key = split_keys(rng_key, 3)
     root = in_float32(root)
+    # The noise is mixed with probabilities, not with logits.
     prior = jax.nn.softmax(mask_invalid_actions(root.prior_logits, invalid_actions))
     noise = draw(
         functools.partial(dirichlet_noise, alpha=dirichlet_alpha),
@@ -149,6 +164,8 @@ def alphazero_policy(
         caches_selection=True,
         **search_settings,
     )
+    # Visits that were only forced are no evidence, nor are those of moves that turned
+    # out to be proven losses.
     visits = tree.children_visits[:, tree.ROOT_INDEX].astype(jnp.float32)
     if forced_playouts:
         prune = functools.partial(

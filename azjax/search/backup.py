@@ -136,6 +136,7 @@ def _update_listed(nodes: Nodes, paths: Paths, select: Select | None) -> Nodes:
 
 def _update_roots(nodes: Nodes, paths: Paths, value: jax.Array) -> Nodes:
     """Updates visits and values of the roots."""
+    # Roots are not listed: no edge leads to them, and they store no interior action.
     root = paths.node[0]
     no = jnp.zeros_like(paths.is_valid)
     rows, _ = _add_visit(nodes, nodes.rows(root), paths.is_valid, value, no)

@@ -18,11 +18,12 @@ class SearchConfig(Settings, abc.ABC):
 
     Its fields are numbers, booleans, texts or None, with defaults.
 
-    title: display name of the algorithm; by default the registered name.
-    tree_reuse_nodes: maximum number of nodes of a game's tree that are kept for its
-        next move; 0: every move starts from an empty tree.
-    use_solver: whether to back up proven wins, draws and losses: proven positions are
-        played perfectly, by the shortest win or longest loss found.
+    Attributes:
+        title: display name of the algorithm; by default the registered name.
+        tree_reuse_nodes: maximum number of nodes of a game's tree that are kept for its
+            next move; 0: every move starts from an empty tree.
+        use_solver: whether to back up proven wins, draws and losses: proven positions
+            are played perfectly, by the shortest win or longest loss found.
     """
 
     section: ClassVar[str] = "search."

@@ -57,12 +57,14 @@ def from_tree(tree: Tree) -> Nodes:
     def flat(leaf: jax.Array) -> jax.Array:
         return leaf.reshape(size, *leaf.shape[2:])
 
+    # Node numbers of one game become entries of all games.
     parent = flat(jnp.where(tree.parents >= 0, tree.parents + base, NO_PARENT))
     action = flat(tree.action_from_parent)
 
     def from_edges(numbers: jax.Array) -> jax.Array:
         return jnp.where(parent >= 0, flat(numbers)[parent, action], 0)
 
+    # A tree stores reward and discount at the edge, the nodes store them at the child.
     evaluation = Evaluation(
         raw_value=flat(tree.raw_values),
         reward=from_edges(tree.children_rewards),
@@ -73,6 +75,7 @@ def from_tree(tree: Tree) -> Nodes:
     )
     child = tree.children_index
     child = flat(jnp.where(child >= 0, child + base[..., None], UNVISITED))
+    # Links say below which children simulations can continue.
     expands, bounds = evaluation.discount != 0, None
     if isinstance(tree, ProvenTree):
         own = Bounds(flat(tree.lower), flat(tree.upper))

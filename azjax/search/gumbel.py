@@ -38,9 +38,6 @@ class GumbelConfig(SearchConfig):
         value_scale: weight of the values against the prior logits.
         rescale_values: whether to rescale the values of each node to [0, 1] first; the
             paper does so for Atari, not for Go.
-        tree_reuse_nodes: maximum number of nodes of a game's tree that are kept for its
-            next move; 0: every move starts from an empty tree.
-        use_solver: whether to back up proven wins, draws and losses.
     """
 
     title: ClassVar[str] = "Gumbel search"
@@ -112,6 +109,20 @@ def gumbel_policy(
 
     Returns:
         The action, the improved policy (`action_weights`), and the tree.
+
+    Example:
+        Self-play samples from the improved policy, here without the first action:
+
+        >>> output = search.gumbel_policy(
+        ...     None,
+        ...     jax.random.key(0),
+        ...     root,
+        ...     recurrent_fn,
+        ...     32,
+        ...     invalid_actions=jnp.array([[True, False, False]]),
+        ... )
+        >>> output.action_weights[:, 0].tolist()
+        [0.0]
     """
     config = GumbelConfig(max_num_considered_actions, value_scale, rescale_values)
     return search_by_gumbel(
@@ -155,11 +166,15 @@ def search_by_gumbel(
     logits = mask_invalid_actions(root.prior_logits, invalid_actions)
     root = root.replace(prior_logits=logits)
     rng_key, gumbel_key = split_keys(rng_key, 2)
+    # One draw for the whole search: the noise is part of the scores of all phases of
+    # the halving and of the final choice.
     gumbel = gumbel_scale * draw(
         lambda key, like: jax.random.gumbel(key, like.shape, like.dtype),
         gumbel_key,
         logits,
     )
+    # The halving does not count the visits of a reused tree, but those of earlier
+    # slices of the same search.
     total = jnp.full(root.value.shape, num_simulations, jnp.int32)
     kept_visits = jnp.zeros(gumbel.shape, jnp.int32)
     if tree is not None:
@@ -191,6 +206,7 @@ def search_by_gumbel(
         search_slice=search_slice,
         **search_settings,
     )
+    # The action is one that the halving kept to its end. The policy covers all actions.
     at_root = searched.ROOT_INDEX
     logits = searched.children_prior_logits[:, at_root]
     visits = searched.children_visits[:, at_root] - kept_visits

@@ -62,5 +62,10 @@ def search_bytes(
 
 
 def tree_bytes(arrays: Any) -> int:
-    """Returns the bytes of all arrays (or shapes) in a pytree."""
+    """Returns the bytes of all arrays (or shapes) in a pytree.
+
+    Example:
+        >>> search.tree_bytes({"visits": jax.ShapeDtypeStruct((1024, 7), jnp.int32)})
+        28672
+    """
     return sum(leaf.size * leaf.dtype.itemsize for leaf in jax.tree.leaves(arrays))

@@ -40,6 +40,14 @@ def gumbel_muzero_policy(  # noqa: PLR0917  # the order is mctx's
     The differences are those of `search`: no simulation continues below the end of a
     game, `qtransform` gets a tree of one node, and priors and values are converted to
     float32. `gumbel_policy` has more settings.
+
+    Example:
+        >>> import azjax.search as mctx  # in place of `import mctx`
+        >>> output = mctx.gumbel_muzero_policy(
+        ...     None, jax.random.key(0), root, recurrent_fn, 32, gumbel_scale=0.0
+        ... )
+        >>> output.action.tolist()
+        [0]
     """
     return search_by_gumbel(
         params,

@@ -62,6 +62,7 @@ class Packing:
         leading = leaves[0].shape[: leaves[0].ndim - len(self.shapes[0])]
         parts = []
         for size, _ in self._sizes():
+            # Words hold items of one size.
             items = [
                 _to_integer(jnp.asarray(leaf, dtype)).reshape(*leading, -1)
                 for leaf, dtype in zip(leaves, self.dtypes, strict=True)
@@ -77,6 +78,7 @@ class Packing:
         first_word = 0
         for size, num_items in self._sizes():
             num_words = _num_words(size, num_items)
+            # The words of one size, then from their items each leaf of that size.
             items = _from_words(words[..., first_word : first_word + num_words], size)
             first_word += num_words
             first = 0
@@ -135,6 +137,7 @@ def _to_words(items: jax.Array) -> jax.Array:
     if size >= WORD.itemsize:
         words = jax.lax.bitcast_convert_type(items, WORD)
         return words.reshape(*items.shape[:-1], -1)
+    # Item `place` of each word takes the bits from `8 * size * place` on.
     per_word = WORD.itemsize // size
     num_words = _num_words(size, items.shape[-1])
     words = jnp.zeros((*items.shape[:-1], num_words), WORD)

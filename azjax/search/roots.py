@@ -97,6 +97,10 @@ def improved_value(output: PolicyOutput) -> jax.Array:
 
     The mean of the visited actions' Q-values, weighted by the action weights. The
     root's running mean also counts visits that exploration spent on bad actions.
+
+    Example:
+        >>> bool(search.improved_value(output) > 0)
+        True
     """
     summary = output.search_tree.summary()
     weights = jnp.where(summary.visit_counts > 0, output.action_weights, 0.0)

@@ -64,6 +64,7 @@ def move_bounds(bounds: Bounds, child: jax.Array, legal: jax.Array) -> Bounds:
             unknown.
         legal: `[..., A]` bool.
     """
+    # A child's score is the opponent's: its bounds change signs and places.
     known = child >= 0
     entry = jnp.maximum(child, 0)
     lower = jnp.where(known, _one_move_later(bounds.lower[entry]), -WIN)

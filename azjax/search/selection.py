@@ -45,6 +45,7 @@ def puct_scores(
     visits = tree.node_visits[node_index]
     prior = jax.nn.softmax(tree.children_prior_logits[node_index])
     is_visited = edge_visits > 0
+    # The value of an unvisited action: a loss, or less than that of the node.
     if first_play_reduction is None:
         first_play = -1.0
     else:
@@ -220,6 +221,7 @@ def considered_visits(
     remaining = jnp.maximum(num_considered, 1)
     visits = jnp.zeros_like(remaining)
     for _ in range((max_num_considered_actions - 1).bit_length()):
+        # A phase gives each remaining action `rounds` visits, then drops half of them.
         rounds = jnp.maximum(1, num_simulations // (num_phases * remaining))
         # The last two actions stay until the end.
         is_over = (simulation >= rounds * remaining) & (remaining > 2)

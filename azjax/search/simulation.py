@@ -85,6 +85,7 @@ class Simulator:
         game = rows.entry // (nodes.size // self.first_free.size)
         extra_data = jax.tree.map(lambda leaf: leaf[game], self.extra_data)
         trees = one_node_trees(nodes, rows, self.invalid_actions[game], extra_data)
+        # The selection must not depend on key and depth: any are right.
         key, node_index, depth = jax.random.key(0), jnp.int32(0), jnp.int32(1)
 
         def select(tree):
@@ -121,6 +122,7 @@ class Simulator:
             depth, link, length, path, parent, keys, action = state
             entries = []
             for _ in range(levels):
+                # Paths that have ended stay as they are until the longest has ended.
                 is_descending = (link >= 0) & (depth < paths.max_depth)
                 entry = jnp.maximum(link, 0)
                 entries.append(entry)
@@ -177,6 +179,7 @@ class Simulator:
         output, embedding = self.recurrent_fn(
             self.params, rng_key, paths.action, nodes.state[paths.parent]
         )
+        # Terminal and proven leaves keep their values.
         is_evaluated = paths.is_valid & ~paths.is_terminal
         entry = jnp.where(is_evaluated, paths.leaf, nodes.size)
         nodes = store_bounds(nodes, entry, output)
@@ -237,6 +240,7 @@ def one_node_trees(
     prior = jnp.where(losing_actions(nodes, rows), lowest, evaluation.prior)
     child = linked_entry(statistics.link)
 
+    # XLA removes the gathers of what the selection function does not read.
     def of_children(numbers: jax.Array) -> jax.Array:
         return jnp.where(child >= 0, numbers[jnp.maximum(child, 0)], 0)
 

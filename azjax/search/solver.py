@@ -72,6 +72,8 @@ def back_up_bounds(nodes: Nodes, paths: Paths) -> Nodes:
     value."""
     if nodes.bounds is None:
         return nodes
+    # A parent's bounds are those of its children, so new leaves are linked to theirs
+    # first.
     leaf = paths.leaf
     is_new = paths.is_valid & paths.is_new
     expands = is_expandable(nodes, nodes.evaluation[leaf].discount, leaf)
@@ -89,6 +91,7 @@ def back_up_bounds(nodes: Nodes, paths: Paths) -> Nodes:
         moves = move_bounds(bounds, child, is_legal(evaluation.prior))
         best = Bounds(moves.lower.max(axis=-1), moves.upper.max(axis=-1))
         new = turned(best, evaluation.discount)
+        # A path ends where a node's bounds stay, because those above it stay too.
         is_active &= (new.lower != bounds.lower[entry]) | (
             new.upper != bounds.upper[entry]
         )
@@ -100,6 +103,7 @@ def back_up_bounds(nodes: Nodes, paths: Paths) -> Nodes:
         entry = jnp.where(is_active, evaluation.parent, entry)
         return entry, is_active, bounds, statistics
 
+    # Only new ends of games start a path: nothing is known of other leaves.
     _, _, bounds, statistics = jax.lax.while_loop(
         lambda state: state[1].any(),
         update_parent,

@@ -71,6 +71,12 @@ def subtree(tree: Tree, node_index: jax.Array, *, max_nodes: int) -> Tree:
             `tree.children_index[range(B), 0, action]`. A negative index, for a finished
             game or an unvisited move, gives an empty tree.
         max_nodes: maximum number of nodes kept in each tree, the most visited ones.
+
+    Example:
+        >>> child = output.search_tree.children_index[jnp.arange(1), 0, output.action]
+        >>> tree = search.subtree(output.search_tree, child, max_nodes=16)
+        >>> tree.embeddings[:, 0].tolist()  # stones left after the move
+        [4]
     """
     batch_size, num_nodes, _ = tree.children_index.shape
     check_int("max_nodes", max_nodes, 1, num_nodes)
@@ -134,6 +140,11 @@ def find(tree: Tree, embedding: Any) -> jax.Array:
     Args:
         tree: searched trees.
         embedding: the states, leaves `[B, ...]`.
+
+    Example:
+        >>> node_index = search.find(output.search_tree, jnp.array([4]))
+        >>> output.search_tree.embeddings[0, node_index].tolist()
+        [4]
     """
     same = tree.node_visits > 0
     for leaf, wanted in zip(

@@ -79,6 +79,25 @@ def search(
         use_solver: whether to back up proven wins, draws and losses, and to return a
             `ProvenTree`; see `score_bounds` for the games it is valid for.
         search_slice: the part of a longer search that this call makes; default: all.
+
+    Example:
+        A search that visits the legal actions of a node equally often:
+
+        >>> def select(rng_key, tree, node_index, depth=0):
+        ...     is_legal = tree.children_prior_logits[node_index] > -1e9
+        ...     visits = tree.children_visits[node_index]
+        ...     return jnp.argmin(jnp.where(is_legal, visits, tree.node_visits.max()))
+        >>> tree = search.search(
+        ...     None,
+        ...     jax.random.key(0),
+        ...     root=root,
+        ...     recurrent_fn=recurrent_fn,
+        ...     root_action_selection_fn=select,
+        ...     interior_action_selection_fn=select,
+        ...     num_simulations=12,
+        ... )
+        >>> tree.children_visits[:, 0].tolist()
+        [[4, 4, 4]]
     """
     for name, number in (
         ("num_simulations", num_simulations),
@@ -92,6 +111,7 @@ def search(
         raise ValueError(
             f"{batch_size} games with {num_nodes} nodes each are more than 2**31 nodes"
         )
+    # The trees of all games lie in one array, N nodes each.
     if tree is None:
         size = batch_size * num_nodes
         nodes = empty_nodes(root.embedding, num_actions, size, use_solver=use_solver)
@@ -109,6 +129,8 @@ def search(
         end = jnp.arange(1, num_nodes + 1, dtype=jnp.int32)[None]
         first_free = base + jnp.where(tree.node_visits > 0, end, 1).max(axis=1)
         longest = max_depth or num_nodes  # a starting tree can be deeper
+    # A slice of a longer search may end earlier, and in each game at another
+    # simulation.
     budget, num_steps = jnp.int32(num_simulations), num_simulations
     if search_slice is not None:
         budget = jnp.minimum(num_simulations, search_slice.total - search_slice.made)
@@ -126,6 +148,7 @@ def search(
         extra_data=extra_data,
     )
     if tree is not None:
+        # A tree has no selected actions, which the first simulations follow.
         nodes = simulator.select_everywhere(nodes)
     paths = empty_paths(base, longest, nodes.statistics.packing)
     carry = (typed_key(rng_key), nodes, paths)

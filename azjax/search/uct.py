@@ -43,6 +43,14 @@ def uct_policy(
         invalid_actions: `[B, A]` bool, True where illegal at the root.
         exploration: c of `ucb1_scores`.
         **search_settings: `max_depth`, `tree` and `search_slice` of `search`.
+
+    Example:
+        >>> none = jnp.zeros((1, 3), bool)
+        >>> output = search.uct_policy(
+        ...     None, jax.random.key(0), root, recurrent_fn, 32, invalid_actions=none
+        ... )
+        >>> output.action.tolist()
+        [0]
     """
     search_key, action_key = split_keys(rng_key, 2)
     select = functools.partial(ucb1_selection, exploration=exploration)
@@ -62,6 +70,8 @@ def uct_policy(
     )
     summary = tree.summary()
     visits = jnp.where(invalid_actions, 0, summary.visit_counts)
+    # Of the most visited actions those with the highest Q-value, and of these a random
+    # one.
     best = visits == visits.max(axis=-1, keepdims=True)
     value = jnp.where(best, summary.qvalues, -jnp.inf)
     best &= value == value.max(axis=-1, keepdims=True)

@@ -11,6 +11,57 @@ position into a function of a batch; `lax.scan` is a compiled loop that stacks i
 outputs. A donated argument must not be used again: its memory is reused for the result.
 A random key that a function consumes must not be used again either: `jax.random.split`
 makes several keys from one, `fold_in` makes a key from a key and a number.
+
+Example:
+    An iteration of AlphaZero without `train`. Self-play makes nine moves in each of
+    four slots:
+
+    >>> import jax
+    >>> import jax.numpy as jnp
+    >>> from azjax import games, networks, search, training
+    >>> game = games.make("tic_tac_toe")
+    >>> network, variables = networks.init_network(
+    ...     jax.random.key(0),
+    ...     game.observation_shape,
+    ...     game.num_actions,
+    ...     networks.NetworkConfig(),
+    ... )
+    >>> config = training.SelfPlayConfig(
+    ...     num_games=4, moves_per_chunk=9, num_simulations=(4,)
+    ... )
+    >>> play = training.make_self_play(game, network, search.GumbelConfig(), config)
+    >>> slots = training.start_games(game, 4, jax.random.key(1))
+    >>> slots, trajectory, metrics, _ = play(variables, 4, slots, jax.random.key(2))
+    >>> trajectory.action.shape
+    (9, 4)
+
+    The replay stores them. Positions of finished games can be sampled, and no game of
+    tic-tac-toe has more than nine moves:
+
+    >>> replay = training.empty_replay(
+    ...     game, num_chunks=2, moves_per_chunk=9, num_games=4, policy_entries=9
+    ... )
+    >>> replay = training.insert(replay, trajectory, 0)
+    >>> value_target = training.lambda_target(0.8, game.max_moves)
+    >>> replay, index, _ = training.make_index(
+    ...     replay, num_moves=9, window=18, value_target=value_target
+    ... )
+    >>> bool(index.size >= 4)
+    True
+    >>> sampler = training.uniform_sampler()
+    >>> sample = sampler.choose((), index, jax.random.key(3), 16)
+    >>> batch = training.make_batch(game, replay, index, sample)
+
+    An update of the network with a batch of 16 positions:
+
+    >>> optimizer = training.make_optimizer(training.LearnerConfig())
+    >>> learner = training.init_learner(variables, optimizer)
+    >>> update = training.make_update(
+    ...     network, optimizer, training.head_losses, ema_decay=0.998
+    ... )
+    >>> learner, losses, sample_loss = update(learner, batch, 0.0)
+    >>> sorted(losses), sample_loss.shape
+    (['gradient_norm', 'policy_loss', 'value_loss', 'weight_norm'], (16,))
 """
 
 from azjax.training.alphazero import (

@@ -304,6 +304,7 @@ def make_algorithm(
         config.self_play,
         policy_entries=config.replay.policy_entries,
     )
+    # The initial state: what all devices share, and the lanes of each.
     lane_games = config.self_play.num_games // lanes.number
     # Not used if all slots hold stored games.
     lane_played = config.played_slots // lanes.number or lane_games
@@ -384,6 +385,8 @@ def make_algorithm(
         )
         return jax.tree.map(lambda leaf: leaf[None], gradient), sampler_state
 
+    # The gradients are averaged over lanes or devices, and applied in the same way on
+    # each device.
     apply = functools.partial(apply_gradient, optimizer, learner.ema_decay)
 
     if lanes.one_by_one:
@@ -436,6 +439,8 @@ def compiled_ahead(
     if lanes.one_by_one or lanes.platform != "cpu" or jax.process_count() > 1:
         return algorithm
 
+    # The results of one program are the arguments of the next. Their shapes are enough:
+    # nothing is computed before the run calls the programs.
     def result_of(lowered: Any) -> Any:
         return jax.tree.map(
             lambda leaf: abstract_array(leaf, lanes.by_lane), lowered.out_info
@@ -462,12 +467,14 @@ def compiled_ahead(
 
     def after(work: Future[None], function: Callable[..., Any]) -> Callable[..., Any]:
         def call(*args: Any) -> Any:
+            # The time of a run does not include compilation.
             with clock.stopped():
                 work.result()
             return function(*args)
 
         return call
 
+    # One thread for self-play, one for the programs after it.
     pool, self_play = ThreadPoolExecutor(2, "compilation"), algorithm.self_play
     if plays:
         self_play = after(pool.submit(compile_self_play), self_play)

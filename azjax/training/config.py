@@ -353,6 +353,7 @@ class TrainConfig(Settings):
                 "search must be the settings of a search, such as GumbelConfig(): "
                 f"{self.search!r}"
             )
+        # Every lane has as many games, and positions of a batch, as any other.
         for name, number in (
             ("self_play.num_games", self.self_play.num_games),
             ("learner.batch_size", self.learner.batch_size),
@@ -362,6 +363,7 @@ class TrainConfig(Settings):
                     f"{name} must be a multiple of num_lanes, {self.num_lanes}: "
                     f"{number}"
                 )
+        # Of stored games and self-play, a run has one kind, or each lane has both.
         fraction = self.stored_fraction
         if fraction < 1 and not self.learn_from:
             raise ValueError(
@@ -507,8 +509,8 @@ class QEvaluationConfig(BaseEvaluationConfig):
 
     Attributes:
         opponents: player specs, as `azjax.players.load` takes them; by default `random`
-            and `minimax`, whose depth is the whole game if it has at most 9 moves, else
-            4.
+            and `minimax`, whose depth is the whole game if it has at most 9 moves, and
+            otherwise 4.
     """
 
     num_evaluations: Annotated[int, Within(ge=1)] = 10
@@ -527,7 +529,6 @@ class QConfig(Settings):
         iterations: length of the run in batches of moves.
         seed: seed of all random numbers.
         run_dir: run directory, local or `gs://BUCKET/RUN`; `runs/q_GAME` by default.
-        network: network settings.
         learning: `offline` collects a batch of moves and then fits the network to it;
             `online` makes an update after every move of the parallel games.
         opponent: player spec of the opponent in training; `self` learns from the moves
@@ -539,10 +540,6 @@ class QConfig(Settings):
         final_epsilon: final fraction of random moves.
         epsilon_fall: fraction of the run in which epsilon falls linearly.
         learning_rate: initial rate of Adam; it falls linearly to 0.
-        fit: settings of offline learning.
-        evaluation: evaluation settings.
-        checkpoint: checkpoint settings.
-        report: services that get the metrics.
     """
 
     game: str

@@ -69,6 +69,7 @@ class Evaluator:
             poll: called before each part of the work; an exception of it ends the
                 evaluation.
         """
+        # The same keys each time: evaluations of a run differ by the network alone.
         grade_key, match_key = jax.random.split(jax.random.key(_PLAYERS_SEED))
         row: dict[str, Any] = {}
         if self._positions is not None:

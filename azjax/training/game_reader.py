@@ -300,6 +300,7 @@ class GameReader:
         self._file: tuple[int, int, int] | None = None  # pass, place, number of games
         self._ahead: Future[Any] | None = None
         self._stream = self._read_files(number, place)
+        # The begun games are read again, each file once.
         parts, rows, total = [], {}, 0
         games = sorted({(file, game) for _, file, game, _ in cursor["queued"]})
         for file, of_file in itertools.groupby(games, lambda game: game[0]):
@@ -310,6 +311,7 @@ class GameReader:
                 parts.append(part)
                 rows[file, game] = np.arange(total, total + len(taken))
                 total += len(taken)
+        # Each slot continues where the last chunk ended.
         queues = [[np.zeros(0, np.int64)] for _ in range(self._num_slots)]
         for slot, file, game, move in cursor["queued"]:
             queues[slot].append(rows[file, game][move:])
@@ -325,6 +327,7 @@ class GameReader:
         allow.
         """
         slots = self._slots
+        # Each slot needs one move more than the chunk has, see below.
         while slots.shortest <= self._num_moves:
             if not slots.num_waiting:
                 self._refill()
@@ -336,6 +339,8 @@ class GameReader:
             waiting = slots.num_waiting
             following = (place, num_games - waiting) if waiting else (place + 1, 0)
             self.cursor = {**self.cursor, "next": [number, *following]}
+        # One move more was taken, because the rules are checked by the position after
+        # each move.
         played = jax.tree.map(lambda leaf: leaf[:-1], moves)
         after = jax.tree.map(lambda leaf: leaf[1:], moves.trajectory.state)
         flat = jax.tree.map(

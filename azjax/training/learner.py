@@ -91,6 +91,18 @@ def make_optimizer(config: LearnerConfig) -> optax.GradientTransformationExtraAr
 
     Its `update` takes the fraction of the run that is done as the extra argument
     `progress`, `[]` in [0, 1].
+
+    Example:
+        >>> config = training.LearnerConfig(learning_rate=0.1, warmup_fraction=0.5)
+        >>> optimizer = training.make_optimizer(config)
+        >>> weight = jnp.ones(())
+        >>> for progress in (0.25, 0.5, 1.0):
+        ...     state = optimizer.init(weight)
+        ...     step, _ = optimizer.update(weight, state, weight, progress=progress)
+        ...     print(f"{step:.2f}")
+        -0.05
+        -0.10
+        -0.00
     """
 
     def scale_by_progress(updates, state, params=None, **extra_args):
@@ -164,8 +176,21 @@ def head_losses(
 
 
 def make_loss(config: LearnerConfig, modules: CustomModules | None = None) -> Loss:
-    """Returns `head_losses` with the weights of the settings and the auxiliary
-    heads."""
+    """Returns `head_losses` with the weights of the settings and the auxiliary heads.
+
+    Example:
+        A loss for `train` in which the value of a likely draw does not count:
+
+        >>> losses = training.make_loss(training.LearnerConfig())
+        >>> def loss(prediction, batch):
+        ...     found = losses(prediction, batch)
+        ...     value, counts = found["value"], batch.targets.value[:, 1] < 0.5
+        ...     value = training.HeadLoss(value.loss * counts, counts, value.weight)
+        ...     return {**found, "value": value}
+        >>> prediction = networks.predict(network, variables, batch.observation)
+        >>> loss(prediction, batch)["value"].loss.shape
+        (16,)
+    """
     return functools.partial(
         head_losses,
         value_weight=config.value_weight,
@@ -349,6 +374,7 @@ def _total_loss(
                 f"{weight.shape}: its loss and has_target are {shapes[0]} and "
                 f"{shapes[1]}"
             )
+        # The mean over a lane's positions with a target, then the mean over the lanes.
         weighted, losses, has_target = split_batch(
             (weight * head.loss, head.loss, head.has_target), num_lanes
         )

@@ -45,7 +45,7 @@ from azjax.training.memory import (
 )
 from azjax.training.replay import Sampler
 from azjax.training.run import clock
-from azjax.training.run.directory import has_begun, open_shared_directory
+from azjax.training.run.directory import has_begun, open_run_directory
 from azjax.training.run.game_writer import GameWriter
 from azjax.training.run.metrics import Row
 from azjax.training.run.open_run import Hook, Run, length_of, open_run
@@ -102,11 +102,21 @@ def train(
             another run or no readable checkpoint, a hook's result of the wrong shape, a
             loss that is not finite, or too little device memory.
         OSError: the run directory cannot be written.
+
+    Example:
+        A run of 20 minutes, and 40 more:
+
+        >>> import dataclasses
+        >>> config = training.preset("auto", "connect_four", run_dir="runs/demo")
+        >>> run = training.train(config)  # doctest: +SKIP
+        >>> config = dataclasses.replace(config, minutes=60)
+        >>> run = training.train(config)  # doctest: +SKIP
     """
     started = clock.now()
     enable_compilation_cache()
     hooks: dict[str, Any]
     hooks = {"loss": loss, "value_target": value_target, "sampler": sampler}
+    # Invalid settings and functions raise before the run directory is opened.
     with raise_on_all_processes():
         if is_first_process():
             check_sinks(config.report.sinks)
@@ -127,7 +137,7 @@ def train(
     identity = task.optimizer_identity
     with (
         task.game_reader or contextlib.nullcontext(),
-        open_shared_directory(config, identity, notes.append, hooks=names) as directory,
+        open_run_directory(config, identity, notes.append, hooks=names) as directory,
         memory_errors(config, task.memory),
         open_run(
             task,
@@ -139,6 +149,7 @@ def train(
             on_evaluation=on_evaluation,
         ) as run,
     ):
+        # `run` evaluates, saves and stops between the iterations.
         for progress in run:
             run.state, metrics = task.step(run.state, progress, run.enter)
             run.report(metrics)

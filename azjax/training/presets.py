@@ -44,6 +44,14 @@ def preset(name: PresetName, game: str = "connect_four", **changes: Any) -> Trai
 
     Raises:
         ValueError: the preset or the game is unknown, or a value is not allowed.
+
+    Example:
+        >>> config = training.preset("cpu", "connect_four", minutes=20)
+        >>> config.self_play.moves_per_chunk, config.evaluation.num_evaluations
+        (32, 20)
+        >>> config = training.preset("cpu", "connect_four", minutes=5)
+        >>> config.self_play.moves_per_chunk, config.evaluation.num_evaluations
+        (8, 5)
     """
     if name not in ("auto", "cpu", "accelerator"):
         raise ValueError(

@@ -450,6 +450,7 @@ def make_fit(
     update = _make_update(game, network)
 
     def one_pass(learner, batch, target, pace, rng_key):
+        # Shuffled, because neighbours are moves of one game.
         num_batches = len(target) // config.batch_size
         order = jax.random.permutation(rng_key, len(target))
         rows = order[: num_batches * config.batch_size].reshape(num_batches, -1)
@@ -461,6 +462,7 @@ def make_fit(
         return learner, losses.mean()
 
     def sweep(learner, batch, pace, rng_key):
+        # The targets stay fixed while the network is fitted to them.
         target = q_targets(game, network, learner.params, batch)
         keys = jax.random.split(rng_key, config.max_epochs)
 

@@ -125,6 +125,8 @@ def reanalyze(
         "simulations": player.simulations,
         "seed": seed,
     }
+    # Checked before the games, which takes long, and again once no other process can
+    # write to the directory.
     _check_directory(directory, about)
     total = _count(files, player.game, batch_size)
     if not total.games:
@@ -224,6 +226,8 @@ def _write_files(
             reported = time.monotonic()
 
     drop_after(directory, sys.maxsize)  # files that a killed process left unfinished
+    # The keys of a file's searches are made from its number, so that the files of a
+    # continued call are those of an uninterrupted one.
     written = {file.last for file in game_files(directory)}
     num_games = num_positions = 0
     with GamesWriter(directory, game, run=run, seed=seed) as writer:
@@ -303,6 +307,7 @@ class PositionSearches:
             inputs = self._layout.by_position(take((states, action), batch))
             targets = _search(self._layout.mesh, self._copies, keys, *inputs)
             found.append(self._layout.to_host(targets))
+        # The last batch was padded.
         targets = jax.tree.map(lambda *parts: np.concatenate(parts)[:count], *found)
         entries = listed_entries(targets.policy, targets.policy_values)
         made = rows._replace(

@@ -201,6 +201,7 @@ def make_index(
     in_time_order = functools.partial(jnp.roll, shift=-oldest, axis=0)
     in_rows = functools.partial(jnp.roll, shift=oldest, axis=0)
 
+    # In time order: when each position's game ends, and how many moves follow it.
     targets = _value_targets(jax.tree.map(in_time_order, moves), value_target)
     time = jnp.arange(capacity, dtype=jnp.int32)[:, None]  # 0 is the oldest move
     # The move that ends each position's game; `capacity` if it has not been made.
@@ -209,6 +210,7 @@ def make_index(
     followers = capacity - 1 - time
     is_eligible = in_rows((end < capacity) | (followers >= value_target.horizon))
 
+    # In the order of the rows again: only positions of the window are eligible.
     length = jnp.minimum(jnp.minimum(window, num_moves), capacity)
     first = (num_moves - length) % capacity
     place = (jnp.arange(capacity, dtype=jnp.int32) - first) % capacity
@@ -305,6 +307,8 @@ def make_batch(
     num_symmetries = len(game.symmetries)
     if sample.row.size < num_symmetries:
         return _under_random_symmetries(batch, game.symmetries, auxiliary, rng_key)
+    # Each symmetry maps its own part of the batch. If one was drawn for each position,
+    # all images of all positions would be computed.
     parts = [
         jax.tree.map(lambda leaf: leaf[first::num_symmetries], batch)  # noqa: B023
         for first in range(num_symmetries)
@@ -334,6 +338,7 @@ def _auxiliary_targets(
     position = (sample.row, sample.slot)
     state = jax.tree.map(lambda leaf: leaf[position], replay.chunk.state)
     last = index.last[position]
+    # The final position is not stored: it follows from the last move.
     before, action = jax.tree.map(
         lambda leaf: leaf[last, sample.slot], (replay.chunk.state, replay.chunk.action)
     )

@@ -238,6 +238,7 @@ class SelfPlay(NamedTuple):
         pool = jax.vmap(
             lambda key: random_openings(self.game, self.config, key, pool_size)
         )(pool_keys)
+        # The moves are made in one batch of all lanes.
         games = merge_batch(games)
         variables = cast_variables(self.network, variables)
         trees = init_trees(
@@ -251,6 +252,7 @@ class SelfPlay(NamedTuple):
             (games, jnp.zeros(num_lanes, jnp.int32), trees),
             split_keys(moves_keys, num_moves),
         )
+        # From `[T, B, ...]` to `[L, T, B / L, ...]`.
         trajectory, policy_values = jax.tree.map(
             lambda leaf: jnp.moveaxis(
                 leaf.reshape(num_moves, num_lanes, num_games, *leaf.shape[2:]), 1, 0
@@ -415,6 +417,8 @@ class SelfPlay(NamedTuple):
         num_full = self.config.full_games_of(num_positions // num_lanes)
         if num_full == num_positions // num_lanes:
             return search(slice(None), rng_key, is_full=True)
+        # Each lane has the same number of full searches at every move: two searches of
+        # static sizes, whose results return to the order of the games.
         order_key, full_key, fast_key = split_keys(rng_key, 3)
         order = draw(jax.random.permutation, order_key, jnp.arange(num_positions))
         order = split_batch(order, num_lanes)

@@ -13,7 +13,12 @@ from azjax.training.self_play import Trajectory
 
 
 def one_hot_result(reward: jax.Array) -> jax.Array:
-    """Returns `[..., 3]` float32 win, draw and loss of a reward (1, 0 or -1)."""
+    """Returns `[..., 3]` float32 win, draw and loss of a reward (1, 0 or -1).
+
+    Example:
+        >>> training.one_hot_result(jnp.array([1, 0, -1])).tolist()
+        [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]]
+    """
     return jnp.stack([reward > 0, reward == 0, reward < 0], axis=-1).astype(jnp.float32)
 
 
@@ -23,6 +28,10 @@ def soft_result(value: jax.Array, draw: jax.Array) -> jax.Array:
     Args:
         value: `[...]` expected result in [-1, 1], which the probabilities match.
         draw: `[...]` probability of a draw, clipped to `1 - |value|`.
+
+    Example:
+        >>> training.soft_result(jnp.float32(0.5), jnp.float32(0.25)).tolist()
+        [0.625, 0.25, 0.125]
     """
     decided = 1 - jnp.minimum(draw, 1 - jnp.abs(value))
     return jnp.stack(
@@ -40,6 +49,15 @@ class ValueTarget(NamedTuple):
         eligible; the unknown rest of the game should then have negligible weight in its
         target. At least 1; a `TrainConfig` also needs room in the replay for the
         horizon of its `learner.td_lambda`.
+
+    Example:
+        A target for the `value_target` of `train`, the search's value:
+
+        >>> def compute(moves):
+        ...     return training.soft_result(moves.value, moves.draw_probability)
+        >>> value_target = training.ValueTarget(compute, horizon=1)
+        >>> value_target.compute(trajectory).shape
+        (9, 4, 3)
     """
 
     compute: Callable[[Trajectory], jax.Array]
@@ -58,6 +76,10 @@ def lambda_target(
 
     Raises:
         ValueError: `td_lambda` is not in [0, 1], or `max_regret` not in [0, 2].
+
+    Example:
+        >>> [training.lambda_target(x, max_moves=42).horizon for x in (0.0, 0.8, 1.0)]
+        [1, 31, 42]
     """
     check("td_lambda", td_lambda, Fraction)
     check("max_regret", max_regret, Annotated[float, Within(0, 2)])
@@ -91,6 +113,22 @@ def lambda_returns(
 
     Returns:
         `[T, B, 3]` float16 targets for the player to move at t.
+
+    Example:
+        The last two moves of a game that its last move wins, and no values:
+
+        >>> zeros = jnp.zeros((2, 1))
+        >>> moves = trajectory._replace(
+        ...     reward=jnp.array([[0.0], [1.0]]),
+        ...     terminated=jnp.array([[False], [True]]),
+        ...     value=zeros,
+        ...     draw_probability=zeros,
+        ...     regret=zeros,
+        ... )
+        >>> training.lambda_returns(moves, td_lambda=1.0)[:, 0].tolist()
+        [[0.0, 0.0, 1.0], [1.0, 0.0, 0.0]]
+        >>> training.lambda_returns(moves, td_lambda=0.0)[:, 0].tolist()
+        [[0.5, 0.0, 0.5], [1.0, 0.0, 0.0]]
     """
     values = soft_result(moves.value, moves.draw_probability)
     player = moves.state.current_player

@@ -8,8 +8,8 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from data.game_rows import stored_rows
-from data.test_importing import first_chunk
 from flax import struct
+from training.tiny_runs import game_reader
 
 from azjax import arena, games
 from azjax.arena import solved
@@ -383,7 +383,7 @@ def test_the_targets_are_the_best_moves_and_the_solved_results(stored):
 
 
 def test_a_run_learns_the_solved_results(stored):
-    chunk, _ = first_chunk(stored[1] / "stored")
+    chunk, _ = game_reader(stored[1] / "stored").chunk()
     assert np.asarray(chunk.terminated).all()
     assert set(np.unique(chunk.reward)) == {-1, 0, 1}
 

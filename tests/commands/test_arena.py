@@ -172,8 +172,8 @@ def first_legal(state, moves):
     return players.MoveDecision(legal_actions(GAME, state)[0])
 
 
-def test_a_player_can_play_itself(capsys, engine, monkeypatch):
-    monkeypatch.setattr(engine, "choose", first_legal)
+def test_a_player_can_play_itself(capsys, engine):
+    engine.choose = first_legal
     run("tic_tac_toe", "one=engine", "engine", *FEW[:2], "--json")
     found = json.loads(capsys.readouterr().out)
     assert {line["player"] for line in found["players"]} == {"one", "engine"}
@@ -183,7 +183,7 @@ def test_a_player_can_play_itself(capsys, engine, monkeypatch):
 
 @pytest.mark.parametrize("by_sigterm", [False, True])
 def test_an_interrupted_tournament_keeps_its_finished_matches(
-    by_sigterm, tmp_path, capsys, engine, monkeypatch
+    by_sigterm, tmp_path, capsys, engine
 ):
     def interrupted(state, moves):
         if not by_sigterm:  # by SIGINT, which shells ignore in background jobs
@@ -191,7 +191,7 @@ def test_an_interrupted_tournament_keeps_its_finished_matches(
         signal.raise_signal(signal.SIGTERM)
 
     handler = signal.getsignal(signal.SIGTERM)
-    monkeypatch.setattr(engine, "choose", interrupted)
+    engine.choose = interrupted
     directory = tmp_path / "results"
     with pytest.raises(SystemExit) as error:
         run("tic_tac_toe", *PLAYERS, *FEW, "--save", str(directory))
@@ -206,9 +206,7 @@ def test_an_interrupted_tournament_keeps_its_finished_matches(
     assert signal.getsignal(signal.SIGTERM) == handler
 
 
-def test_an_interrupted_match_keeps_its_finished_pairs(
-    tmp_path, capsys, engine, monkeypatch
-):
+def test_an_interrupted_match_keeps_its_finished_pairs(tmp_path, capsys, engine):
     started = []
 
     def start_session(game, seed):
@@ -218,8 +216,8 @@ def test_an_interrupted_match_keeps_its_finished_pairs(
             raise KeyboardInterrupt
         return engine
 
-    monkeypatch.setattr(engine, "start_session", start_session)
-    monkeypatch.setattr(engine, "choose", first_legal)
+    engine.start_session = start_session
+    engine.choose = first_legal
     directory = tmp_path / "results"
     with pytest.raises(SystemExit) as error:
         run("tic_tac_toe", "random", "engine", *FEW, "--save", str(directory))
@@ -231,13 +229,11 @@ def test_an_interrupted_match_keeps_its_finished_pairs(
     assert len(list(read_games(directory / "games.jsonl"))) == 4
 
 
-def test_a_tournament_interrupted_in_its_first_match_has_no_results(
-    capsys, engine, monkeypatch
-):
+def test_a_tournament_interrupted_in_its_first_match_has_no_results(capsys, engine):
     def interrupted(state, moves):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(engine, "choose", interrupted)
+    engine.choose = interrupted
     with pytest.raises(SystemExit) as error:
         run("tic_tac_toe", "engine", "random", *FEW)
     assert error.value.code == 130
@@ -246,7 +242,7 @@ def test_a_tournament_interrupted_in_its_first_match_has_no_results(
 
 @pytest.mark.parametrize(("moves_made", "fewest_games"), [(40, 4), (300, 66)])
 def test_an_interrupted_sequential_test_is_undecided(
-    moves_made, fewest_games, capsys, engine, monkeypatch
+    moves_made, fewest_games, capsys, engine
 ):
     asked = []
 
@@ -256,7 +252,7 @@ def test_an_interrupted_sequential_test_is_undecided(
             raise KeyboardInterrupt
         return first_legal(state, moves)
 
-    monkeypatch.setattr(engine, "choose", choose)
+    engine.choose = choose
     with pytest.raises(SystemExit) as error:
         run("tic_tac_toe", "engine", "random", "--sprt", "0", "1", "--json")
     assert error.value.code == 130

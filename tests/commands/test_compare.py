@@ -6,29 +6,24 @@ from commands.refusal import assert_refused
 from matplotlib.image import imread
 from rich.console import Console
 from training.saved_runs import evaluation_row, iteration_row, save_run
-from untrained import untrained
+from untrained import TINY, untrained_player
 
 from azjax import cli, games
 from azjax.commands.compare import print_comparison
-from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.players import RandomPlayer, TrainedPlayer, save_player
-from azjax.search import GumbelConfig
 from azjax.training import LearnerConfig
 from azjax.training.analysis.comparison import read_runs
 
 ROWS = [evaluation_row(0, random=0.5), evaluation_row(4, mistakes=0.25, random=0.75)]
 GAME = games.make("tic_tac_toe")
-NETWORK = NetworkConfig(
-    trunk=DenseTrunkConfig(width=8, num_blocks=1, stem_channels=8, window=3)
-)
 
 
 @pytest.fixture
 def runs(tmp_path):
     """Two runs; the second one has no evaluation."""
     return [
-        save_run(tmp_path / "first", ROWS, seed=3, network=NETWORK),
-        save_run(tmp_path / "second", [iteration_row(1200)], network=NETWORK),
+        save_run(tmp_path / "first", ROWS, seed=3, network=TINY),
+        save_run(tmp_path / "second", [iteration_row(1200)], network=TINY),
     ]
 
 
@@ -36,10 +31,8 @@ def runs(tmp_path):
 def asked(tmp_path, runs, monkeypatch):
     """Saves an untrained player of the runs, which moves at random in place of a
     search. Returns the numbers of simulations that it is made with."""
-    network, variables = untrained(GAME, NETWORK)
-    trained = TrainedPlayer(GAME, network, variables, NETWORK, GumbelConfig(), seed=0)
     for run in runs:
-        save_player(tmp_path / run / "player", trained)
+        save_player(tmp_path / run / "player", untrained_player(GAME))
     asked = []
 
     def player(self, simulations):

@@ -1,7 +1,7 @@
 import pytest
+from commands.refusal import assert_refused
 from play.front_end import answers_to
 
-from azjax import cli
 from azjax.games import make
 from azjax.play.opponents import default_mcts
 from azjax.players import RandomPlayer
@@ -19,12 +19,7 @@ from azjax.players import RandomPlayer
     ],
 )
 def test_a_wrong_argument_is_refused(args, says, capsys):
-    with pytest.raises(SystemExit) as error:
-        cli.main(["gtp", *args])
-    assert error.value.code == 2
-    output = capsys.readouterr()
-    assert says in output.err
-    assert not output.out
+    assert_refused(capsys, says, "gtp", *args)
 
 
 @pytest.mark.parametrize(

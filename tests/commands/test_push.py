@@ -1,23 +1,20 @@
 import dataclasses
-import json
 
 import chex
 import jax
 import pytest
 import yaml
+from commands import refusal
 from fake_hub import Repository
+from training.saved_runs import evaluation_row, save_run
+from untrained import untrained_player
 
 from azjax import cli, games, players
 from azjax.networks import (
-    DenseTrunkConfig,
-    NetworkConfig,
     QNetworkConfig,
     init_q_network,
 )
 from azjax.players.serialization import load_player_file
-from azjax.search import GumbelConfig
-from azjax.settings import FORMAT
-from azjax.training import preset
 from azjax.training.analysis.model_card import card_of_page, model_card
 
 NAME = "ann/little-player"
@@ -25,24 +22,15 @@ NAME = "ann/little-player"
 
 @pytest.fixture
 def player():
-    game = games.make("tic_tac_toe")
-    config = NetworkConfig(trunk=DenseTrunkConfig(width=16, num_blocks=1))
-    network, variables = players.first_network(5, game, config)
-    return players.TrainedPlayer(
-        game, network, variables, config, GumbelConfig(), seed=5
-    )
+    return untrained_player(games.make("tic_tac_toe"))
 
 
 @pytest.fixture
 def run(player, tmp_path):
     """A run directory with a player and an evaluation."""
     directory = tmp_path / "run"
+    save_run(directory, [evaluation_row(1)])
     players.save_player(directory / "player", player)
-    settings = preset("cpu", "tic_tac_toe", iterations=1).to_json()
-    (directory / "config.json").write_text(json.dumps(settings | {"format": FORMAT}))
-    row = {"kind": "evaluation", "iteration": 1, "seconds": 9.0, "positions": 77}
-    row |= {"games": 5, "updates": 1}
-    (directory / "metrics.jsonl").write_text(json.dumps(row) + "\n")
     return directory
 
 
@@ -52,12 +40,7 @@ def push(*args):
 
 def assert_refused(hub, capsys, match, *args):
     before = {name: len(r.commits) for name, r in hub.repositories.items()}
-    with pytest.raises(SystemExit) as error:
-        push(*args)
-    assert error.value.code == 2
-    line = capsys.readouterr().err
-    assert match in line
-    assert line.count("\n") == 1
+    refusal.assert_refused(capsys, match, "push", *args)
     assert {name: len(r.commits) for name, r in hub.repositories.items()} == before
 
 

@@ -2,9 +2,11 @@ import json
 import pathlib
 
 import pytest
+from commands.refusal import assert_refused
 
 from azjax import cli
 
+GAME = ("--game", "tic_tac_toe")
 LINES = "a1 b1 b2 c3 a3 a2 c1\na1\n"
 
 
@@ -17,8 +19,7 @@ def moves(tmp_path, monkeypatch):
 
 
 def test_a_game_is_printed_with_its_mistakes(moves, capsys):
-    options = ("--game", "tic_tac_toe", "--player", "minimax:5")
-    cli.main(["review", moves, *options])
+    cli.main(["review", moves, *GAME, "--player", "minimax:5"])
     printed = capsys.readouterr()
     assert "minimax:5 reviews 7 moves" in printed.err
     lines = [line.split() for line in printed.out.splitlines()]
@@ -30,7 +31,7 @@ def test_a_game_is_printed_with_its_mistakes(moves, capsys):
 
 
 def test_json_has_the_moves(moves, capsys):
-    options = ("--game", "tic_tac_toe", "--player", "minimax:5", "--json")
+    options = (*GAME, "--player", "minimax:5", "--json")
     # The game before, which cannot be read, does not matter.
     pathlib.Path(moves).write_text("a1 a1\na1\n")
     cli.main(["review", moves, *options, "--number", "2"])
@@ -50,7 +51,4 @@ def test_json_has_the_moves(moves, capsys):
     ],
 )
 def test_bad_input_is_refused_in_one_line(arguments, message, moves, capsys):
-    with pytest.raises(SystemExit) as ended:
-        cli.main(["review", moves, "--game", "tic_tac_toe", *arguments])
-    assert ended.value.code == 2
-    assert message in capsys.readouterr().err.splitlines()[-1]
+    assert_refused(capsys, message, "review", moves, *GAME, *arguments)

@@ -6,6 +6,7 @@ import urllib.error
 import urllib.request
 
 import pytest
+from commands.refusal import assert_refused
 
 from azjax.cli import main
 from azjax.play.server.running import listen
@@ -39,13 +40,7 @@ from azjax.play.server.running import listen
 )
 def test_a_mistake_is_one_line(arguments, error, capsys, monkeypatch):
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "")
-    with pytest.raises(SystemExit) as ended:
-        main(["serve", *arguments])
-    assert ended.value.code == 2
-    written = capsys.readouterr().err
-    assert written.startswith("azjax: ")
-    assert written.count("\n") == 1
-    assert error in written
+    assert_refused(capsys, error, "serve", *arguments)
 
 
 def test_a_terminal_shows_that_the_games_are_loading(capsys, monkeypatch):
@@ -61,21 +56,17 @@ def test_a_terminal_shows_that_the_games_are_loading(capsys, monkeypatch):
 def test_a_port_in_use_is_one_line(capsys, monkeypatch):
     monkeypatch.setenv("JAX_COMPILATION_CACHE_DIR", "")
     with listen("127.0.0.1", 0) as listener:
-        port = str(listener.getsockname()[1])
-        with pytest.raises(SystemExit):
-            main(["serve", "go", "--port", port])
-    assert capsys.readouterr().err == (
-        f"azjax: cannot listen at --host 127.0.0.1 --port {port}: "
-        "Address already in use\n"
-    )
+        port = listener.getsockname()[1]
+        message = (
+            f"cannot listen at --host 127.0.0.1 --port {port}: Address already in use"
+        )
+        assert_refused(capsys, message, "serve", "go", "--port", port)
 
 
 def test_without_the_extra_the_error_names_it(capsys, monkeypatch):
     monkeypatch.delitem(sys.modules, "azjax.play.server.app", raising=False)
     monkeypatch.setitem(sys.modules, "starlette.applications", None)
-    with pytest.raises(SystemExit):
-        main(["serve"])
-    assert capsys.readouterr().err.endswith(": pip install 'azjax[web]'\n")
+    assert_refused(capsys, ": pip install 'azjax[web]'", "serve")
 
 
 @pytest.mark.parametrize(

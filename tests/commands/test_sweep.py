@@ -40,7 +40,7 @@ def trained(monkeypatch, tmp_path):
     names = []
     monkeypatch.chdir(tmp_path)
 
-    def train(config, parts):
+    def train(config, modules):
         name = config.directory.name
         names.append(name)
         loss = math.nan if name in train.failing else 1.5
@@ -107,7 +107,7 @@ def test_a_failed_run_is_reported_and_the_others_are_trained(tmp_path, trained, 
 
 
 def test_a_bug_is_not_reported_as_a_failed_run(tmp_path, trained, monkeypatch):
-    def broken(config, parts):
+    def broken(config, modules):
         raise KeyError("seconds")
 
     monkeypatch.setattr(sweep_module, "train", broken)

@@ -8,9 +8,9 @@ import time
 import chess
 import chess.engine
 import pytest
+from commands.refusal import assert_refused
 from play.front_end import answers_to, run_with_front_end
 
-from azjax import cli
 from azjax.players import RandomPlayer
 
 PATIENCE = 240  # seconds, for a loaded machine
@@ -94,12 +94,7 @@ def test_quit_does_not_wait_for_the_compilation(start_azjax):
     ],
 )
 def test_a_wrong_argument_is_refused(args, says, capsys):
-    with pytest.raises(SystemExit) as error:
-        cli.main(["uci", *args])
-    assert error.value.code == 2
-    out, err = capsys.readouterr()
-    assert out == ""
-    assert says in err
+    assert_refused(capsys, says, "uci", *args)
 
 
 # The last one: the programs that it compiles are in the cache.

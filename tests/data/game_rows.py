@@ -1,10 +1,10 @@
-"""Rows of three played games of tic-tac-toe, one of them unfinished."""
+"""Rows of played games of tic-tac-toe, and files of them."""
 
 import jax
 import numpy as np
 
 from azjax import games
-from azjax.data import Rows, read_games, stored_files
+from azjax.data import GamesWriter, Rows, read_games, stored_files
 from azjax.data.rows import pack_states
 from azjax.games.host import first_state, next_state
 
@@ -42,6 +42,25 @@ def rows_of(played) -> Rows:
             columns["policy_probabilities"] += [0.75, 0.25]
             columns["policy_values"] += [0.5, np.nan]
     return Rows(**{name: np.array(values) for name, values in columns.items()})
+
+
+def decided_rows(played) -> Rows:
+    """Returns the rows of games, whose policy targets are the moves."""
+    rows = rows_of(played)
+    return rows._replace(
+        policy_counts=np.ones_like(rows.policy_counts),
+        policy_actions=rows.move.copy(),
+        policy_probabilities=np.ones(len(rows.move)),
+        policy_values=rows.policy_values[::2],
+    )
+
+
+def write_files(directory, *chunks, run="abc"):
+    """Writes a file for each chunk of rows."""
+    with GamesWriter(directory, GAME, run=run, seed=3) as writer:
+        for iteration, rows in enumerate(chunks, 1):
+            writer.add(iteration, lambda rows=rows: rows)
+            writer.flush()
 
 
 def stored_rows(directory):

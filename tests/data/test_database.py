@@ -1,8 +1,8 @@
 import pytest
-from data.game_rows import GAME, GAMES, rows_of
+from data.game_rows import GAME, GAMES, rows_of, write_files
 
 from azjax import games
-from azjax.data import GamesWriter, game_files, import_games
+from azjax.data import game_files, import_games
 from azjax.data.database import QUERIES, opened
 
 pytest.importorskip("duckdb")
@@ -11,11 +11,7 @@ pytest.importorskip("duckdb")
 @pytest.fixture(scope="module")
 def directory(tmp_path_factory):
     directory = tmp_path_factory.mktemp("games")
-    with GamesWriter(directory, GAME, run="abc", seed=3) as writer:
-        for iteration, number in enumerate(GAMES, 1):
-            played = {number: GAMES[number]}
-            writer.add(iteration, lambda played=played: rows_of(played))
-            writer.flush()
+    write_files(directory, *(rows_of({number: GAMES[number]}) for number in GAMES))
     return directory
 
 

@@ -4,7 +4,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from data.game_rows import GAME, GAMES, rows_of
+from data.game_rows import GAME, GAMES, rows_of, write_files
 
 from azjax import games
 from azjax.data import (
@@ -107,14 +107,6 @@ def test_a_failure_to_write_is_raised_at_the_flush(tmp_path):
         write_groups(tmp_path / "taken", (1,))
 
 
-def write(directory, *chunks, run="abc"):
-    """Writes a file for each chunk of rows."""
-    with GamesWriter(directory, GAME, run=run, seed=3) as writer:
-        for iteration, rows in enumerate(chunks, 1):
-            writer.add(iteration, lambda rows=rows: rows)
-            writer.flush()
-
-
 def plies(first, last):
     """Returns the rows of all games with plies from `first` to `last` - 1."""
     rows = rows_of(GAMES)
@@ -155,7 +147,7 @@ def test_rows_are_read_as_they_were_written():
 
 
 def test_only_finished_games_are_read(tmp_path):
-    write(tmp_path / "games", rows_of(GAMES))
+    write_files(tmp_path / "games", rows_of(GAMES))
     # A run and its folder of games are the same source.
     assert read(tmp_path) == read(tmp_path / "games") == FINISHED
     assert stored_game(str(tmp_path)) == GAME
@@ -163,14 +155,14 @@ def test_only_finished_games_are_read(tmp_path):
 
 @pytest.mark.parametrize("cuts", [(3,), (1, 2, 4, 7), range(1, 9)])
 def test_a_game_goes_on_in_later_files(tmp_path, cuts):
-    write(tmp_path, *map(plies, (0, *cuts), (*cuts, 99)))
+    write_files(tmp_path, *map(plies, (0, *cuts), (*cuts, 99)))
     assert read(tmp_path) == FINISHED
 
 
 @pytest.mark.parametrize("missing", ["beginning", "middle"])
 def test_a_game_without_a_part_is_left_out(tmp_path, missing):
     is_middle = missing == "middle"
-    write(tmp_path, plies(0, 2), plies(2 + is_middle, 99), rows_of({8: GAMES[5]}))
+    write_files(tmp_path, plies(0, 2), plies(2 + is_middle, 99), rows_of({8: GAMES[5]}))
     if not is_middle:
         min(tmp_path.iterdir()).unlink()
     assert read(tmp_path) == {8: GAMES[5]}
@@ -181,10 +173,10 @@ def test_a_source_that_is_not_one_run_of_the_game_is_refused(tmp_path):
         read(tmp_path)
     with pytest.raises(ValueError, match=r"there is no directory .*none"):
         read(tmp_path / "none")
-    write(tmp_path, rows_of(GAMES))
+    write_files(tmp_path, rows_of(GAMES))
     with pytest.raises(ValueError, match="games of tic_tac_toe, not of hex:5"):
         stored_files([str(tmp_path)], games.make("hex:5"))
-    write(tmp_path / "games", rows_of(GAMES), run="def")
+    write_files(tmp_path / "games", rows_of(GAMES), run="def")
     file = next((tmp_path / "games").iterdir())
     file = file.rename(tmp_path / "00000009-00000009-0.parquet")
     with pytest.raises(ValueError, match="games of several runs"):
@@ -196,7 +188,7 @@ def test_a_source_that_is_not_one_run_of_the_game_is_refused(tmp_path):
 
 @pytest.mark.parametrize("place", [4, -500, -8])  # of positions, of the description
 def test_a_damaged_file_is_named(tmp_path, place):
-    write(tmp_path, rows_of(GAMES))
+    write_files(tmp_path, rows_of(GAMES))
     path = next(tmp_path.iterdir())
     content = path.read_bytes()
     damaged = content[:place] + bytes(56) + content[place:][56:]
@@ -207,14 +199,14 @@ def test_a_damaged_file_is_named(tmp_path, place):
 
 def test_more_positions_than_memory_is_for_are_refused(tmp_path, monkeypatch):
     """A small file can declare any number of equal positions."""
-    write(tmp_path, rows_of(GAMES))
+    write_files(tmp_path, rows_of(GAMES))
     monkeypatch.setattr(files, "MAX_POSITION_BYTES", 2000)
     with pytest.raises(ValueError, match="has 16 positions of more than 2,000 bytes"):
         read(tmp_path)
 
 
 def test_the_file_of_an_impossible_game_is_named(tmp_path):
-    write(tmp_path, rows_of(GAMES))
+    write_files(tmp_path, rows_of(GAMES))
     path = next(tmp_path.iterdir())
     about = {b"azjax": b'{"game": "hex:100000"}'}
     pq.write_table(pq.read_table(path).replace_schema_metadata(about), path)
@@ -249,7 +241,7 @@ def test_a_pipe_is_no_file_of_games(tmp_path):
 def test_impossible_values_are_refused(tmp_path, name, value, message):
     rows = rows_of(GAMES)
     getattr(rows, name)[0] = value
-    write(tmp_path, rows)
+    write_files(tmp_path, rows)
     with pytest.raises(ValueError, match=f"parquet: {message}"):
         read(tmp_path)
 

@@ -2,7 +2,7 @@ import jax
 import numpy as np
 import pytest
 from data.game_rows import stored_rows
-from training.test_loop import config
+from training.tiny_runs import game_reader
 
 from azjax import games
 from azjax.data import GAMES, import_games, unpack_states
@@ -10,8 +10,6 @@ from azjax.data.importing import GAMES_AT_ONCE
 from azjax.games import GameRecord
 from azjax.games.host import first_state, next_state
 from azjax.training import ReplayConfig, SelfPlayConfig
-from azjax.training.game_reader import GameReader
-from azjax.training.lanes import spread_lanes
 
 GAME, CHESS = games.make("tic_tac_toe"), games.make("chess")
 NAMES = ("a", "b")
@@ -114,21 +112,13 @@ def test_a_bad_move_is_no_policy_target(tmp_path):
     np.testing.assert_array_equal(rows.draw_probability, 0)
 
 
-def first_chunk(directory, **changes):
-    """Returns the first chunk of a run that learns from stored games."""
-    settings = config("unused", learn_from=(str(directory),), **changes)
-    lanes = spread_lanes(
-        settings.num_lanes, one_by_one=False, devices=jax.devices()[:1]
-    )
-    return GameReader(settings, GAME, lanes).chunk()
-
-
 def test_a_run_learns_from_resigned_and_agreed_games(imported):
-    chunk, metrics = first_chunk(
+    reader = game_reader(
         imported[1],
         self_play=SelfPlayConfig(num_games=8, moves_per_chunk=16),
         replay=ReplayConfig(capacity=512, min_window=256, min_positions=64),
     )
+    chunk, metrics = reader.chunk()
     ended = np.asarray(chunk.terminated)
     # Each of the 4 games, again and again.
     assert metrics["games"] == ended.sum() > 16

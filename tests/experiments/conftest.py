@@ -11,10 +11,10 @@ import types
 from unittest import mock
 
 import pytest
+from untrained import untrained_player
 
 from azjax import games, players
 from azjax.networks import DenseTrunkConfig, NetworkConfig
-from azjax.search import GumbelConfig
 
 FOLDER = pathlib.Path(__file__).parents[2] / "experiments"
 SECONDS = 300  # time limit of a script
@@ -80,12 +80,8 @@ def save_untrained_player():
     """Returns a function that saves a player of tic-tac-toe."""
 
     def save(directory, dtype="float32"):
-        game = games.make("tic_tac_toe")
         config = NetworkConfig(DenseTrunkConfig(width=16, num_blocks=1), dtype=dtype)
-        network, variables = players.first_network(0, game, config)
-        trained = players.TrainedPlayer(
-            game, network, variables, config, GumbelConfig(), seed=0
-        )
-        players.save_player(directory, trained)
+        player = untrained_player(games.make("tic_tac_toe"), config)
+        players.save_player(directory, player)
 
     return save

@@ -224,7 +224,6 @@ def test_the_iterations_of_loops_are_counted(load):
             "score low high wins",
         ),
         ("match root:2 random:2 --game tic_tac_toe --num-games 4", "score losses"),
-        ("mistakes network:pretrained", "player mistakes low high"),
     ],
 )
 def test_the_options_of_the_search_are_measured(options, measured, run):
@@ -234,13 +233,18 @@ def test_the_options_of_the_search_are_measured(options, measured, run):
 
 
 @pytest.mark.slow
-def test_mistakes_of_averages_over_symmetries_are_measured(load, monkeypatch, capsys):
+def test_mistakes_are_measured_also_of_averages_over_symmetries(
+    load, monkeypatch, capsys
+):
     script = load("bench/search_options.py")
     few = arena.shipped(games.make("connect_four")).take(np.arange(200))
     monkeypatch.setitem(script.mistakes.__globals__, "shipped", lambda game: few)
-    script.mistakes(("none:0", "root:0"), json=True)
-    lines = capsys.readouterr().out.splitlines()
-    assert [json.loads(line)["player"] for line in lines] == ["none:0", "root:0"]
+    script.mistakes(("network:pretrained", "none:0", "root:0"), json=True)
+    rows = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
+    assert [row["player"] for row in rows] == ["network:pretrained", "none:0", "root:0"]
+    # The network alone makes the moves of a search without simulations.
+    assert rows[0]["mistakes"] == rows[1]["mistakes"]
+    assert all(row["low"] <= row["mistakes"] <= row["high"] for row in rows)
 
 
 @pytest.mark.slow

@@ -14,12 +14,11 @@ import types
 
 import numpy as np
 import pytest
+from training.saved_runs import evaluation_row, save_run
 
 from azjax import games, players
 from azjax.commands.train import parse_train_config
 from azjax.players.serialization import pretrained_directory
-from azjax.settings import FORMAT
-from azjax.training import preset
 
 FOLDER = pathlib.Path(__file__).parents[2] / "experiments"
 
@@ -34,19 +33,14 @@ def test_every_script_is_tested_here():
 def test_a_player_can_be_shipped_at_half_its_size(
     tmp_path, monkeypatch, load, save_untrained_player
 ):
+    run = save_run(tmp_path / "run", [evaluation_row(7)])
     save_untrained_player(tmp_path / "run" / "player", dtype="bfloat16")
-    settings = preset("cpu", "tic_tac_toe", iterations=1).to_json()
-    settings["format"] = FORMAT
-    (tmp_path / "run" / "config.json").write_text(json.dumps(settings))
-    row = {"kind": "evaluation", "iteration": 1, "seconds": 9.0, "positions": 77}
-    row |= {"games": 5, "updates": 1}
-    (tmp_path / "run" / "metrics.jsonl").write_text(json.dumps(row) + "\n")
     script = load("ship_player.py")
     names = script.main.__globals__
     monkeypatch.setitem(names, "shipped_players", lambda: tmp_path / "shipped")
-    script.main(str(tmp_path / "run"), hardware="an abacus")
+    script.main(run, hardware="an abacus")
     card = (tmp_path / "shipped" / "tic_tac_toe" / "card.md").read_text()
-    assert "77 positions" in card
+    assert "7,000 positions" in card
     assert "an abacus" in card
     loaded = players.load_player(tmp_path / "shipped" / "tic_tac_toe")
     assert loaded.game == games.make("tic_tac_toe")
@@ -94,7 +88,9 @@ def test_replies_are_timed_where_people_play(run):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("player", ["random", "gtp:gnugo --mode gtp --never-resign"])
+@pytest.mark.parametrize(
+    "player", ["random", "gtp:gnugo --mode gtp --level 1 --never-resign"]
+)
 def test_gnu_go_and_azjax_play_by_the_same_rules(player, run, monkeypatch, gnugo):
     folder = os.path.dirname(gnugo)
     monkeypatch.setenv("PATH", f"{os.environ['PATH']}{os.pathsep}{folder}")

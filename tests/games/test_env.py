@@ -1,7 +1,6 @@
 import collections
 import dataclasses
 import functools
-import inspect
 import re
 
 import chex
@@ -234,10 +233,3 @@ def test_actions_of_another_shape_or_dtype_are_refused(action, found):
     message = re.escape(f"action must be [2] integers, one for each game: {found}")
     with pytest.raises(ValueError, match=message):
         jax.eval_shape(PAIR.step, env_state, np.array(action))
-
-
-def test_the_example_in_the_documentation_runs(capsys):
-    documentation = inspect.cleandoc(VectorEnv.__doc__ or "")
-    example = re.findall(r"```python\n(.*?)```", documentation, re.DOTALL)[0]
-    exec(example.replace("1024", "16"), {})
-    assert re.match(r"games: \d+ won by player 0: \d+", capsys.readouterr().out)

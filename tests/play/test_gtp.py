@@ -3,7 +3,6 @@ import os
 import re
 import subprocess
 import sys
-import threading
 from collections.abc import Callable
 
 import jax
@@ -12,27 +11,13 @@ import numpy as np
 import pytest
 from flax import struct
 from play.front_end import answers_to, run_with_front_end
+from untrained import untrained_player
 
 from azjax import games, players
 from azjax.games.host import first_state, legal_actions, next_state, rewards
-from azjax.networks import DenseTrunkConfig, NetworkConfig
-from azjax.play.gtp import (
-    MAX_MOVES,
-    Command,
-    GtpEngine,
-    Inbox,
-    analyzed_moves,
-    failure,
-    kata_line,
-    lz_line,
-    parse,
-    repeated,
-    serve,
-    success,
-)
+from azjax.play.gtp import GtpEngine, Inbox, serve
 from azjax.players import Analysis, MoveDecision
 from azjax.players.gtp import GtpPlayer
-from azjax.search import GumbelConfig
 
 
 class Conversation:
@@ -67,55 +52,8 @@ def talk() -> Callable[..., Conversation]:
     return Conversation
 
 
-@pytest.mark.parametrize(
-    ("line", "command"),
-    [
-        (b"genmove b", ("", "genmove", ["b"])),
-        (b"12 play w D4\r", ("12", "play", ["w", "D4"])),
-        (b"\t7\tundo\t\t", ("7", "undo", [])),
-        (b"komi 6.5 # as always", ("", "komi", ["6.5"])),
-        (b"un\x00d\x07o\x7f", ("", "undo", [])),
-        (b"na\xffme\xc3\xa9", ("", "name", [])),
-        (b"007 name", ("007", "name", [])),
-        (b"12", ("12", "", [])),
-        (b"-1 name", ("", "-1", ["name"])),
-        *(
-            (line, None)
-            for line in (b"", b"  \t\r", b"# play b D4", b"\x00\xff", b" #")
-        ),
-    ],
-)
-def test_a_command_is_read_from_a_line(line, command):
-    assert parse(line) == (command and Command(*command))
-
-
-def test_an_answer_has_one_empty_line_at_its_end():
-    assert success("", "") == "= \n\n"
-    assert success("3", "D4") == "=3 D4\n\n"
-    assert success("3", "\na\n\n \nb\n") == "=3 \na\nb\n\n"
-    assert failure("3", "no\n\nsuch") == "?3 no such\n\n"
-    assert failure("", "illegal move") == "? illegal move\n\n"
-
-
-def test_an_inbox_reports_whether_a_line_is_available():
-    go_on = threading.Event()
-
-    def lines():
-        yield b"name"
-        go_on.wait()
-
-    inbox = Inbox(lines())
-    assert inbox.wait(30)
-    assert inbox.wait(30)
-    assert inbox.get() == b"name"
-    assert not inbox.wait(0.01)
-    go_on.set()
-    assert inbox.wait(30)
-    assert inbox.get() is None
-
-
 class Scripted:
-    """An external player with scripted moves."""
+    """An external player with scripted moves, decisions and errors."""
 
     def __init__(self, *answers):
         self.answers = list(answers)
@@ -127,7 +65,7 @@ class Scripted:
         answer = self.answers.pop(0)
         if isinstance(answer, Exception):
             raise answer
-        return players.MoveDecision(answer)
+        return answer if isinstance(answer, MoveDecision) else MoveDecision(answer)
 
     def close(self):
         pass
@@ -205,13 +143,25 @@ def test_a_wrong_line_is_answered_and_changes_nothing(talk, line, answer):
     assert undone == ["= "] * (len(begin) - 1) + ["? cannot undo"]
 
 
-def test_invalid_and_long_lines_are_answered_one_by_one_until_quit(talk):
-    text = b"\x00\xff\n\n  # nothing\r\nplay\tb\tC3 # good\r\n\x80\x811 undo\n)(*&\n"
-    engine = talk("go:5", "random")
-    assert engine.send(text) == "= \n\n=1 \n\n? unknown command\n\n"
-    long = ["x" * 100_000, "play b c3" + " x" * 100_000]
-    assert engine.ask(*long) == ["? unknown command", "= "]
-    assert engine.send("5 quit\nname\n") == "=5 \n\n"
+@pytest.mark.parametrize(
+    ("line", "answer"),
+    [
+        (b"12 play w D4\r", "=12 \n\n"),
+        (b"\t7\tundo\t\t", "?7 cannot undo\n\n"),
+        (b"komi 6.5 # as always", "= \n\n"),
+        (b"un\x00d\x07o\x7f", "? cannot undo\n\n"),
+        (b"na\xffme\xc3\xa9", "= azjax\n\n"),
+        (b"007 name", "=007 azjax\n\n"),
+        (b"-1 name", "? unknown command\n\n"),
+        (b")(*&", "? unknown command\n\n"),
+        (b"x" * 100_000, "? unknown command\n\n"),
+        (b"play b c3" + b" x" * 100_000, "= \n\n"),
+        *((line, "") for line in (b"", b"  \t\r", b"# play b D4", b"\x00\xff", b" #")),
+    ],
+)
+def test_invalid_and_long_lines_are_answered_one_by_one_until_quit(talk, line, answer):
+    found = talk("go:5", "random").send(line + b"\n5 quit\nname\n")
+    assert found == f"{answer}=5 \n\n"
 
 
 def test_a_move_is_generated_and_made(talk):
@@ -230,7 +180,7 @@ def test_a_failing_player_fails_the_command(talk):
         "go:5",
         Scripted(
             players.ResignError("resigned"),
-            players.ForfeitError("it died"),
+            players.ForfeitError("it\n\ndied"),
             players.ResignError("resigned"),
             players.ResignError("resigned"),
             7,
@@ -344,14 +294,8 @@ def test_a_player_of_one_game_refuses_others(talk, capsys):
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     """Returns the directory of a small network for 3x3 Go with a komi of 0.5."""
-    game = games.make("go:3,0.5")
-    config = NetworkConfig(trunk=DenseTrunkConfig(width=8, num_blocks=1))
-    network, variables = players.first_network(0, game, config)
     directory = tmp_path_factory.mktemp("run")
-    player = players.TrainedPlayer(
-        game, network, variables, config, GumbelConfig(), seed=0
-    )
-    players.save_player(directory, player)
+    players.save_player(directory, untrained_player(games.make("go:3,0.5")))
     return directory
 
 
@@ -525,8 +469,10 @@ def test_games_have_different_seeds_and_engines_the_same(talk):
     assert len(set(answers[1:12:2])) > 1
 
 
-GO = games.make("go:5")
-FIRST = first_state(GO)
+INFO = (
+    r"info move (\S+) visits (\d+) winrate (\d+) prior (\d+) order (\d+) "
+    r"pv (\S+(?: (?!info)\S+)*) ?"
+)
 
 
 def decision_of_search(visits=(0, 30, 10, 0), line=(1, 24, 25)):
@@ -546,45 +492,49 @@ def decision_of_search(visits=(0, 30, 10, 0), line=(1, 24, 25)):
     )
 
 
-def test_lines_have_the_formats_of_leela_zero_and_katago():
-    assert lz_line(GO, FIRST, decision_of_search(), MAX_MOVES) == (
-        "info move B5 visits 30 winrate 5500 prior 5000 order 0 pv B5 E1 pass "
-        "info move C5 visits 10 winrate 2500 prior 1250 order 1 pv C5"
-    )
-    assert kata_line(GO, FIRST, decision_of_search(), 1) == (
-        "info move B5 visits 30 utility 0.100000 winrate 0.550000 prior 0.500000 "
-        "order 0 pv B5 E1 pass"
-    )
-
-
-def test_the_chosen_move_is_first_and_without_a_search_has_a_visit():
-    found = analyzed_moves(decision_of_search(visits=(0, 5, 10, 5)))
-    assert [move.action for move in found] == [1, 2, 3]
-    policy = np.zeros(26, np.float32)
-    policy[[3, 7]] = 0.25, 0.75
-    found = analyzed_moves(MoveDecision(3, policy, 0.5))
-    assert [(move.action, move.visits, move.value, move.line) for move in found] == [
-        (3, 1, 0.5, [3]),
-        (7, 0, 0.5, [7]),
+def test_lines_have_the_formats_of_leela_zero_and_katago(talk):
+    engine = talk("go:5", Scripted(*[decision_of_search()] * 2))
+    assert engine.ask("lz-genmove_analyze b", "undo", "kata-genmove_analyze b") == [
+        "= \ninfo move B5 visits 30 winrate 5500 prior 5000 order 0 pv B5 E1 pass "
+        "info move C5 visits 10 winrate 2500 prior 1250 order 1 pv C5\nplay B5",
+        "= ",
+        "= \ninfo move B5 visits 30 utility 0.100000 winrate 0.550000 prior 0.500000 "
+        "order 0 pv B5 E1 pass info move C5 visits 10 utility -0.500000 winrate "
+        "0.250000 prior 0.125000 order 1 pv C5\nplay B5",
     ]
-    (found,) = analyzed_moves(MoveDecision(25))
-    assert (found.action, found.visits, found.value, found.prior) == (25, 1, 0, 0)
 
 
-def test_a_search_is_repeated_while_its_visits_grow():
-    decisions = iter([decision_of_search((0, n)) for n in (10, 20, 30, 30, 40)])
-    seen = itertools.islice(repeated(lambda: next(decisions)), 7)
-    visits = [int(decision.analysis.visits.sum()) for decision in seen]
-    assert visits == [10, 20, 30, 30, 30, 30, 30]
-    moves = iter([MoveDecision(3), MoveDecision(4)])  # without a search
-    seen = itertools.islice(repeated(lambda: next(moves)), 3)
-    assert [decision.action for decision in seen] == [3, 3, 3]
+POLICY = np.zeros(26, np.float32)
+POLICY[[3, 7]] = 0.25, 0.75
 
 
-INFO = (
-    r"info move (\S+) visits (\d+) winrate (\d+) prior (\d+) order (\d+) "
-    r"pv (\S+(?: (?!info)\S+)*) ?"
+@pytest.mark.parametrize(
+    ("decision", "moves"),
+    [
+        (decision_of_search((0, 5, 10, 5)), "B5 5 5500, C5 10 2500, D5 5 5000"),
+        (MoveDecision(3, POLICY, 0.5), "D5 1 7500, C4 0 7500"),
+        (MoveDecision(25), "pass 1 5000"),
+    ],
 )
+def test_the_chosen_move_is_first_and_without_a_search_has_a_visit(
+    talk, decision, moves
+):
+    (answer,) = talk("go:5", Scripted(decision)).ask("lz-genmove_analyze b")
+    found = [" ".join(words[:3]) for words in re.findall(INFO, answer)]
+    assert ", ".join(found) == moves
+
+
+def test_a_search_is_repeated_while_its_visits_grow(talk):
+    searches = [decision_of_search((0, n)) for n in (10, 20, 30, 30)]
+    # Without a search, the first decision is repeated.
+    for scripted, visits in (
+        (searches, [10, 20, 30, 30, 30, 30]),
+        ([MoveDecision(3)], [1, 1, 1]),
+    ):
+        engine = talk("go:5", Scripted(*scripted)).engine
+        lines = engine.execute("lz-analyze", ["b"]).lines
+        found = [re.search(INFO, line) for line in itertools.islice(lines, len(visits))]
+        assert [int(move[2]) for move in found] == visits
 
 
 @pytest.mark.slow
@@ -711,16 +661,13 @@ def test_it_ends_without_an_error_when_its_output_is_closed(capsys):
     assert "Error" not in capsys.readouterr().err
 
 
-@pytest.mark.parametrize(
-    "name", ["tic_tac_toe", pytest.param("go:4,1.5", marks=pytest.mark.slow)]
-)
 def test_as_a_program_it_is_an_engine_for_azjaxs_gtp_player(
-    monkeypatch, program_environment, name
+    monkeypatch, program_environment
 ):
     for key, value in program_environment.items():
         monkeypatch.setenv(key, value)
-    game, rng = games.make(name), np.random.default_rng(0)
-    command = f"gtp:{sys.executable} -m azjax gtp {name} --player random"
+    game, rng = games.make("tic_tac_toe"), np.random.default_rng(0)
+    command = f"gtp:{sys.executable} -m azjax gtp tic_tac_toe --player random"
     session = players.start_session(players.load(command, game), game, 0)
     state, moves, was_taken_back = first_state(game), [], False
     while not state.terminated:

@@ -3,6 +3,7 @@ import dataclasses
 import jax
 import numpy as np
 import pytest
+from untrained import untrained_player
 
 from azjax import games, players
 from azjax.games.host import first_state, next_state
@@ -16,8 +17,7 @@ from azjax.play.incremental_search import (
     search_text,
     sliced_player,
 )
-from azjax.players import AlphaZeroPlayer, first_network
-from azjax.search import AlphaZeroConfig, GumbelConfig
+from azjax.search import AlphaZeroConfig
 
 PLAN = SlicePlan(24, 7)
 WHOLE = 24  # simulations, in four slices; the last one is shorter
@@ -27,15 +27,9 @@ NUM_SLICES = 4
 GAME = games.make("tic_tac_toe")
 
 
-def tiny_player(seed=0, width=4):
-    trunk = DenseTrunkConfig(width=width, num_blocks=1, stem_channels=4, window=1)
-    network, variables = first_network(seed, GAME, NetworkConfig(trunk=trunk))
-    return AlphaZeroPlayer(GAME, GumbelConfig(), WHOLE, network, variables)
-
-
 @pytest.fixture(scope="module")
 def player():
-    return tiny_player()
+    return untrained_player(GAME).player(WHOLE)
 
 
 @pytest.fixture(scope="module")
@@ -195,13 +189,14 @@ def test_the_text_of_a_search_names_differences_from_the_arena(player):
 
 
 @pytest.mark.slow
-def test_a_player_of_the_same_shapes_replaces_another():
+def test_a_player_of_the_same_shapes_replaces_another(player):
     state = first_state(GAME)
-    slices = IncrementalSearch(tiny_player(0), PLAN, state)
-    assert not slices.replace_player(tiny_player(1, width=16))
+    slices = IncrementalSearch(player, PLAN, state)
+    wide = NetworkConfig(DenseTrunkConfig(width=16, num_blocks=1))
+    assert not slices.replace_player(untrained_player(GAME, wide).player(WHOLE))
     assert not slices.replace_player(players.load("mcts:400", GAME))
     slices.compile(1)
     (before,), _ = slices.search(0, *batch([state], [0]), slices.empty_trees(1))
-    assert slices.replace_player(tiny_player(1))
+    assert slices.replace_player(untrained_player(GAME, seed=1).player(WHOLE))
     (after,), _ = slices.search(0, *batch([state], [0]), slices.empty_trees(1))
     assert before.value != after.value

@@ -12,14 +12,12 @@ import jax
 import jax.numpy as jnp
 import pytest
 from flax import struct
-from untrained import untrained
+from untrained import untrained_player
 
 from azjax import games
 from azjax.games import Game, State
-from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.play import notebook
-from azjax.players import AlphaZeroPlayer, Choice
-from azjax.search import GumbelConfig
+from azjax.players import Choice, MoveDecision
 
 PATIENCE = 30.0  # seconds; the machine can be loaded
 YOURS = "#board[data-turn=user]"
@@ -61,6 +59,30 @@ class FirstLegalMove:
         action = legal.argmax(axis=-1).astype(jnp.int32)
         policy = jax.nn.one_hot(action, self.game.num_actions)
         return Choice(action, policy, jnp.full(action.shape, 0.25))
+
+
+class Waiting:
+    """An external player that moves once `may_move` is set."""
+
+    def __init__(self):
+        self.may_move = threading.Event()
+
+    def start_session(self, game, seed):
+        return self
+
+    def choose(self, state, moves):
+        assert self.may_move.wait(PATIENCE)
+        return MoveDecision(0, value=0.25)
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def waiting():
+    player = Waiting()
+    yield player
+    player.may_move.set()
 
 
 class Kernel:
@@ -134,10 +156,7 @@ def test_the_opponent_decides_in_the_requested_position():
 @pytest.fixture(scope="module")
 def searching():
     """Returns a board with an opponent that searches."""
-    game = games.make("tic_tac_toe")
-    trunk = DenseTrunkConfig(width=4, num_blocks=1, stem_channels=4, window=1)
-    network, variables = untrained(game, NetworkConfig(trunk=trunk))
-    player = AlphaZeroPlayer(game, GumbelConfig(), 60, network, variables)
+    player = untrained_player(games.make("tic_tac_toe")).player(60)
     kernel = Kernel("tic_tac_toe", player, seed=3)
     kernel.ask("decide", actions=[], simulations=100)  # compiles the search
     yield kernel
@@ -155,24 +174,24 @@ def test_an_opponent_that_searches_has_strengths(searching):
     assert sum(move["visits"] for move in decision["moves"]) >= 99
 
 
-def test_a_cancelled_decision_is_answered_with_none(searching, monkeypatch):
-    kernel, is_stopped = searching, threading.Event()
-    search_ = kernel.board._opponent.worker(100)[0].search
-    search = search_.search
-    monkeypatch.setattr(
-        search_, "search", lambda *args: is_stopped.wait(PATIENCE) and search(*args)
-    )
-    request = {"actions": [], "simulations": 100}
+def wait_until(is_so):
+    deadline = time.monotonic() + PATIENCE
+    while not is_so():
+        assert time.monotonic() < deadline
+        time.sleep(0.001)
+
+
+def test_a_cancelled_decision_is_answered_with_none(waiting):
+    kernel = Kernel("tic_tac_toe", waiting)
+    request = {"actions": [], "simulations": None}
     decision = kernel.send_request("decide", **request)
     stopped = kernel.send_request("stop")
-    is_stopped.set()
-    assert kernel.answer(decision) == ("answer", None)
-    assert kernel.answer(stopped) == ("answer", None)
-    first, second = (
-        kernel.send_request("decide", view=view, **request) for view in (1, 2)
-    )
-    answers = [kernel.answer(first), kernel.answer(second)]
-    assert all(kind == "answer" and value for kind, value in answers)
+    assert kernel.answer(decision) == kernel.answer(stopped) == ("answer", None)
+    waiting.may_move.set()
+    decisions = [kernel.send_request("decide", view=n, **request) for n in (1, 2)]
+    for kind, value in map(kernel.answer, decisions):
+        assert (kind, value["action"]) == ("answer", 0)
+    wait_until(lambda: not kernel.board.pending)
 
 
 def test_invalid_requests_are_errors():
@@ -198,10 +217,10 @@ class Cell:
         self.kernel = kernel
         self.visit = open_page(url)
         self.page = self.visit.page
-        state = {name: getattr(kernel.board, name) for name in kernel.board.keys}
-        names = ("_page", "_style", "_begins", "_reviewed")
-        state = {name: state[name] for name in names}
-        self.page.evaluate(HOST, [kernel.board._esm, state])
+        state = kernel.board.get_state(
+            ["_esm", "_page", "_style", "_begins", "_reviewed"]
+        )
+        self.page.evaluate(HOST, [state.pop("_esm"), state])
 
     def wait_for(self, selector):
         """Relays messages until the page has a matching element."""
@@ -305,34 +324,17 @@ def test_a_file_without_the_game_is_refused(moves):
         notebook.review(moves, "tic_tac_toe", number=3)
 
 
-def test_a_review_is_answered_and_cancelled(monkeypatch):
+def test_a_review_is_answered_and_cancelled(waiting):
     kernel = Kernel("tic_tac_toe")
     assert kernel.ask("read", text="b2 a1")["actions"] == [4, 6]
     found = kernel.ask("review", actions=[4, 6], player="")
     assert len(found["summaries"]) == 2
     kind, text = kernel.answer(kernel.send_request("review", actions=[4, 4], player=""))
     assert (kind, text[:27]) == ("error", "action 4, number 2, is not ")
-    monkeypatch.setattr(kernel.board._opponent, "worker", lambda _: (Endless(), 0))
+    kernel = Kernel("tic_tac_toe", waiting)
     review = kernel.send_request("review", actions=[4], player="")
     stop = kernel.send_request("stop")
     assert kernel.answer(review) == kernel.answer(stop) == ("answer", None)
-    assert not kernel.board.pending
-
-
-def wait_until(is_so):
-    deadline = time.monotonic() + PATIENCE
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
-
-
-def test_an_answered_decision_is_not_pending():
-    kernel = Kernel("tic_tac_toe")
-    for view in range(3):
-        id = kernel.send_request("decide", view=view, actions=[0], simulations=None)
-        assert kernel.answer(id)[1]["action"] == 1
-    worker, _ = kernel.board._opponent.worker(None)
-    wait_until(lambda: not worker.is_busy)  # its thread answers before it is released
     assert not kernel.board.pending
 
 
@@ -344,16 +346,8 @@ def test_a_view_without_a_number_is_not_answered(view):
     assert len(kernel.answers) == 1
 
 
-class Endless:
-    """A worker whose searches do not end."""
-
-    def submit(self, job):
-        pass
-
-
-def test_closing_a_board_cancels_its_decisions(monkeypatch):
-    kernel = Kernel("tic_tac_toe")
-    monkeypatch.setattr(kernel.board._opponent, "worker", lambda _: (Endless(), 0))
+def test_closing_a_board_cancels_its_decisions(waiting):
+    kernel = Kernel("tic_tac_toe", waiting)
     kernel.send_request("decide", actions=[], simulations=None)
     ((job, _),) = kernel.board.pending.values()
     kernel.board.close()

@@ -1,10 +1,10 @@
 import jax
 import numpy as np
 import pytest
+from untrained import TINY, untrained
 
 from azjax import games, players
 from azjax.games.host import first_state, legal_actions, next_state
-from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.play.root_moves import RestrictedGame, restricted
 from azjax.players import AlphaZeroPlayer, NetworkPlayer
 from azjax.search import AlphaZeroConfig
@@ -15,8 +15,7 @@ GAME = games.make("tic_tac_toe")
 def load(name):
     if name not in ("puct", "network"):
         return players.load_compiled(name, GAME)
-    trunk = DenseTrunkConfig(width=4, num_blocks=1, stem_channels=4, window=1)
-    network, variables = players.first_network(0, GAME, NetworkConfig(trunk=trunk))
+    network, variables = untrained(GAME, TINY)
     if name == "network":
         return NetworkPlayer(GAME, network, variables, use_symmetries=True)
     search = AlphaZeroConfig(use_solver=True, tree_reuse_nodes=20)

@@ -261,6 +261,24 @@ def test_a_failed_opponent_is_replaced(session, opponent, line):
     assert session.forfeit is None
 
 
+@pytest.mark.parametrize("line", ["sides", "auto"])
+def test_a_redo_replaces_an_opponent_that_failed_with_moves_ahead(
+    session, opponent, line
+):
+    do(session, "b2", "c3", "back", "back")
+    opponent.sessions[0].is_dead = True
+    session.do(line)
+    assert session.forfeit is not None
+    do(session, "forward")
+    assert session.forfeit is None
+    assert [each.is_closed for each in opponent.sessions] == [True, False]
+    assert moves(session) == ("b2" if line == "sides" else "b2 a3")
+    assert opponent.sessions[1].asked == []
+    session.do("c1")
+    assert session.forfeit is None
+    assert len(opponent.sessions[1].asked) == 1
+
+
 def test_an_opponent_that_does_not_start_is_explained():
     class Broken:
         def start_session(self, game, seed):

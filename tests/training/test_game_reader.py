@@ -1,4 +1,3 @@
-import functools
 import json
 import re
 import threading
@@ -7,16 +6,14 @@ from typing import NamedTuple
 import jax
 import numpy as np
 import pytest
-from data.game_rows import GAMES, rows_of
-from training.tiny_runs import config, metrics
+from data.game_rows import GAMES, decided_rows, rows_of, write_files
+from training.tiny_runs import config, game_reader, metrics
 
 from azjax import games
 from azjax.data import Rows, games_of_file, read_games, stored_files
-from azjax.data.files import GamesWriter
 from azjax.training import Trajectory, train
 from azjax.training import game_reader as module
-from azjax.training.game_reader import GameReader, policies_of
-from azjax.training.lanes import spread_lanes
+from azjax.training.game_reader import policies_of
 from azjax.training.stored_policy import expand_policy, store_policy
 
 GAME = games.make("tic_tac_toe")
@@ -36,14 +33,6 @@ def learned(played, tmp_path_factory):
     return train(config(directory, iterations=3, learn_from=(str(played),)))
 
 
-def stored(source, **changes):
-    settings = config("unused", learn_from=(str(source),), **changes)
-    lanes = spread_lanes(
-        settings.num_lanes, one_by_one=False, devices=jax.devices()[:1]
-    )
-    return GameReader(settings, GAME, lanes)
-
-
 # Cells that win tic-tac-toe.
 LINES = [{0, 1, 2}, {3, 4, 5}, {6, 7, 8}, {0, 3, 6}, {1, 4, 7}, {2, 5, 8}]
 LINES += [{0, 4, 8}, {2, 4, 6}]
@@ -59,30 +48,14 @@ def random_game(generator):
     return moves
 
 
-def decided_rows(played):
-    """Returns the rows of games; the policy targets are the moves."""
-    rows = rows_of(played)
-    ones = np.ones(len(rows.move), np.int64)
-    return rows._replace(
-        policy_counts=ones,
-        policy_actions=rows.move,
-        policy_probabilities=ones.astype(np.float64),
-        policy_values=rows.policy_values[::2],
-    )
-
-
 @pytest.fixture(scope="module")
 def long_source(tmp_path_factory):
     """A directory of several files, and the moves of its games in their order."""
     directory, generator = tmp_path_factory.mktemp("long"), np.random.default_rng(0)
-    found = []
-    with GamesWriter(directory, GAME, run="abc", seed=0) as writer:
-        for number in range(NUM_FILES):
-            first = number * FILE_GAMES
-            played = {first + k: random_game(generator) for k in range(FILE_GAMES)}
-            found += played.values()
-            writer.add(number + 1, functools.partial(decided_rows, played))
-            writer.flush()
+    found = [random_game(generator) for _ in range(NUM_FILES * FILE_GAMES)]
+    firsts = range(0, len(found), FILE_GAMES)
+    parts = [dict(enumerate(found[n : n + FILE_GAMES], n)) for n in firsts]
+    write_files(directory, *map(decided_rows, parts))
     return directory, found
 
 
@@ -108,7 +81,7 @@ def long_reading(long_source):
 
     with (
         pytest.MonkeyPatch.context() as patch,
-        stored(directory, stored_fraction=0.75) as found,
+        game_reader(directory, stored_fraction=0.75) as found,
     ):
         patch.setattr(module, "games_of_file", counted)
         for _ in range(130):
@@ -145,7 +118,7 @@ def test_each_slot_holds_whole_games_one_after_the_other(played):
     known = []
     for _, rows, starts in read_games(files, GAME):
         known += [tuple(moves) for moves in np.split(rows.move, starts[1:])]
-    with stored(played) as found:
+    with game_reader(played) as found:
         chunks = jax.device_get([found.chunk()[0] for _ in range(12)])
     action, terminated = (
         np.concatenate([by_slot(getattr(chunk, name)) for chunk in chunks])
@@ -211,7 +184,7 @@ def test_a_run_cannot_learn_from_its_own_directory(tmp_path, place):
 def test_a_cursor_continues_exactly_and_reads_only_begun_games(
     long_source, monkeypatch, begun
 ):
-    with stored(long_source[0]) as found:
+    with game_reader(long_source[0]) as found:
         for _ in range(begun):
             found.chunk()
         cursor = json.loads(json.dumps(found.cursor))
@@ -223,27 +196,25 @@ def test_a_cursor_continues_exactly_and_reads_only_begun_games(
         return games_of_file(files, number, game)
 
     monkeypatch.setattr(module, "games_of_file", counted)
-    with stored(long_source[0]) as resumed:
+    with game_reader(long_source[0]) as resumed:
         resumed.seek(cursor)
         assert set(read) == {file for _, file, _, _ in cursor["queued"]}
         assert len(read) == len(set(read)) < NUM_FILES / 2
         resumed.seek(resumed.cursor)  # changes nothing
         found = [resumed.chunk() for _ in range(30)]
     jax.tree.map(np.testing.assert_array_equal, found, expected)
-    with stored(long_source[0], seed=1) as other:
+    with game_reader(long_source[0], seed=1) as other:
         same = np.array_equal(other.chunk()[0].action, expected[0][0].action)
     assert not same
 
 
 def test_a_cursor_of_other_files_is_refused(tmp_path):
-    rows, cursors = rows_of({5: GAMES[5]}), []
-    with GamesWriter(tmp_path, GAME, run="abc", seed=0) as writer:
-        for number in (1, 2):
-            writer.add(number, lambda: rows)
-            writer.flush()
-            with stored(tmp_path) as found:
-                found.chunk()
-                cursors.append(found.cursor)
+    cursors = []
+    for number in (1, 2):
+        write_files(tmp_path, *[rows_of({5: GAMES[5]})] * number)
+        with game_reader(tmp_path) as found:
+            found.chunk()
+            cursors.append(found.cursor)
     foreign = (
         None,
         {"files": cursors[1]["files"]},
@@ -252,14 +223,14 @@ def test_a_cursor_of_other_files_is_refused(tmp_path):
         cursors[1] | {"queued": [[0, 99, 0, 0]]},
         cursors[1] | {"queued": [["a"] * 4]},
     )
-    with stored(tmp_path) as changed:
+    with game_reader(tmp_path) as changed:
         for cursor in (cursors[0], *foreign):
             with pytest.raises(ValueError, match="have changed since"):
                 changed.seek(cursor)
 
 
 def test_the_metrics_count_the_finished_games(played):
-    with stored(played) as found:
+    with game_reader(played) as found:
         chunk, metrics = found.chunk()
     ended = np.asarray(chunk.terminated)
     assert metrics["games"] == ended.sum() > 0
@@ -281,20 +252,19 @@ def test_a_move_that_the_rules_do_not_allow_is_named(tmp_path, changes, place):
     rows = rows_of({5: GAMES[5]})
     [(name, value)] = changes.items()
     getattr(rows, name)[4 if name == "policy_actions" else 2] = value
-    with GamesWriter(tmp_path, GAME, run="abc", seed=0) as writer:
-        writer.add(1, lambda: rows)
-        writer.flush()
+    write_files(tmp_path, rows)
     message = f"^{re.escape(str(tmp_path))}: .* the rules do not allow: {place}$"
-    with stored(tmp_path) as found, pytest.raises(ValueError, match=message):
+    with game_reader(tmp_path) as found, pytest.raises(ValueError, match=message):
         found.chunk()
 
 
 def test_games_without_an_end_are_not_enough(tmp_path):
-    with GamesWriter(tmp_path, GAME, run="abc", seed=0) as writer:
-        writer.add(1, lambda: rows_of({7: GAMES[7]}))
-        writer.flush()
+    write_files(tmp_path, rows_of({7: GAMES[7]}))
     threads = threading.enumerate()
-    with stored(tmp_path) as found, pytest.raises(ValueError, match="no finished game"):
+    with (
+        game_reader(tmp_path) as found,
+        pytest.raises(ValueError, match="no finished game"),
+    ):
         found.chunk()
     assert set(threading.enumerate()) <= set(threads)
 

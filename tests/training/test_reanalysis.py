@@ -4,19 +4,16 @@ import shutil
 import jax
 import numpy as np
 import pytest
-from data.game_rows import GAME, GAMES, rows_of
-from training.tiny_runs import config
+from data.game_rows import GAME, GAMES, decided_rows, rows_of, write_files
+from training.tiny_runs import game_reader
 from untrained import untrained
 
 from azjax.data import GAMES as FOLDER
 from azjax.data import Rows, game_files, read_games, stored_files, unpack_states
-from azjax.data.files import GamesWriter
 from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.players import AlphaZeroPlayer
 from azjax.search import GumbelConfig
 from azjax.training import reanalysis
-from azjax.training.game_reader import GameReader
-from azjax.training.lanes import spread_lanes
 from azjax.training.reanalysis import PositionSearches, Reanalyzed, reanalyze
 from azjax.training.run.directory import locked
 
@@ -37,30 +34,11 @@ def player():
 def sources(tmp_path_factory):
     """Two sources; the first has two files with finished games."""
     path = tmp_path_factory.mktemp("sources")
-    resigned = legal_rows(RESIGNED)
+    resigned = decided_rows(RESIGNED)
     resigned.terminated[-1], resigned.reward[-1] = True, -1
-    write(path / "a", legal_rows(GAMES), legal_rows(LATER))
-    write(path / "b", resigned, run="def")
+    write_files(path / "a", decided_rows(GAMES), decided_rows(LATER))
+    write_files(path / "b", resigned, run="def")
     return [str(path / "a"), str(path / "b")]
-
-
-def legal_rows(played) -> Rows:
-    """Returns the rows of games, whose policy targets are the moves."""
-    rows = rows_of(played)
-    return rows._replace(
-        policy_counts=np.ones_like(rows.policy_counts),
-        policy_actions=rows.move.copy(),
-        policy_probabilities=np.ones(len(rows.move), np.float32),
-        policy_values=rows.policy_values[::2],
-    )
-
-
-def write(directory, *chunks, run="abc"):
-    """Writes a file for each chunk of rows."""
-    with GamesWriter(directory, GAME, run=run, seed=3) as writer:
-        for iteration, rows in enumerate(chunks, 1):
-            writer.add(iteration, lambda rows=rows: rows)
-            writer.flush()
 
 
 def read(*directories) -> list[Rows]:
@@ -130,31 +108,21 @@ def test_progress_is_reported_after_each_file_and_at_times_within(
         assert lines == [f"{count} of 31 positions" for count in counts]
 
 
-def test_moves_positions_and_results_remain(sources, done):
+def test_games_moves_and_results_remain_and_values_and_policies_are_new(sources, done):
     before, after = read(*sources), read(done[1])
     assert len(before) == len(after) == 3
     for old, new in zip(before, after, strict=True):
         for name in ("ply", "player", "move", "state", "reward", "terminated"):
             np.testing.assert_array_equal(getattr(new, name), getattr(old, name))
-
-
-def test_values_and_policies_are_new(sources, done):
-    for old, new in zip(read(*sources), read(done[1]), strict=True):
         assert (old.value != new.value).all()
+        assert (new.policy_counts > 0).all()
         assert (new.simulations == 150).all()
-
-
-def test_games_of_all_sources_have_different_ids(done):
-    ids = [np.unique(rows.game).tolist() for rows in read(done[1])]
-    assert ids == [[0, 1], [2, 3], [4]]
+    # The games of all sources have different ids.
+    assert [set(rows.game) for rows in after] == [{0, 1}, {2, 3}, {4}]
 
 
 def test_a_run_learns_from_the_new_games(done):
-    settings = config("unused", learn_from=(str(done[1]),))
-    lanes = spread_lanes(
-        settings.num_lanes, one_by_one=False, devices=jax.devices()[:1]
-    )
-    _, metrics = GameReader(settings, GAME, lanes).chunk()
+    _, metrics = game_reader(done[1]).chunk()
     assert metrics["games"] > 0
 
 
@@ -222,19 +190,19 @@ def test_two_processes_do_not_work_in_one_directory(sources, player, tmp_path):
 
 
 def broken_rules(directory):
-    rows = legal_rows({5: GAMES[5]})
+    rows = decided_rows({5: GAMES[5]})
     rows.move[2] = 3  # of the other player
-    write(directory, rows)
+    write_files(directory, rows)
 
 
 def truncated_file(directory):
-    write(directory, legal_rows(GAMES))
+    write_files(directory, decided_rows(GAMES))
     [file] = game_files(directory)
     file.path.write_bytes(file.path.read_bytes()[:-40])
 
 
 def unfinished_game(directory):
-    write(directory, legal_rows({7: GAMES[7]}))
+    write_files(directory, decided_rows({7: GAMES[7]}))
 
 
 @pytest.mark.parametrize(
@@ -263,33 +231,17 @@ def searched(player):
     return rows, PositionSearches(player, 8, seed=0).search_rows(1, rows)
 
 
-def test_positions_moves_and_results_remain(searched):
-    before, after = searched
-    for name in ("game", "ply", "player", "move", "state", "reward", "terminated"):
-        np.testing.assert_array_equal(getattr(after, name), getattr(before, name))
-
-
-def test_values_and_regrets_are_those_of_perfect_play(searched):
+def test_values_regrets_and_policies_are_those_of_perfect_play(searched):
     """Move 4 misses a win and lets the opponent win, which move 5 does."""
-    _, after = searched
+    before, after = searched
+    np.testing.assert_array_equal(after.game, before.game)
     assert after.value[4] == pytest.approx(1)
     assert after.regret[4] == pytest.approx(2)
     assert after.regret[5] == 0
-
-
-def test_the_policy_target_prefers_the_winning_move(searched):
-    _, rows = searched
-    policies = np.split(
-        np.arange(len(rows.policy_actions)), rows.policy_counts.cumsum()
-    )
-    best = policies[4][rows.policy_probabilities[policies[4]].argmax()]
-    assert rows.policy_actions[best] == 2
-
-
-def test_every_position_has_a_policy_target_and_the_simulations(searched):
-    _, rows = searched
-    assert (rows.policy_counts > 0).all()
-    np.testing.assert_array_equal(rows.simulations, 150)
+    first = after.policy_counts[:4].sum()
+    policy = slice(first, first + after.policy_counts[4])
+    best = after.policy_probabilities[policy].argmax()
+    assert after.policy_actions[policy][best] == 2
 
 
 @pytest.fixture(scope="module")
@@ -300,19 +252,14 @@ def analyzed(player, searched):
     return jax.device_get(found[:2])
 
 
-def test_values_and_draws_are_those_of_the_player(analyzed, searched):
+def test_values_draws_and_values_of_actions_are_those_of_the_player(analyzed, searched):
     """So they do not depend on the size of a batch, nor on the key."""
-    choice, _ = analyzed
+    choice, analysis = analyzed
     _, after = searched
     np.testing.assert_allclose(after.value, choice.value, rtol=1e-5, atol=1e-4)
     np.testing.assert_allclose(
         after.draw_probability, choice.draw, rtol=1e-5, atol=1e-4
     )
-
-
-def test_values_of_actions_are_those_of_the_player(analyzed, searched):
-    _, analysis = analyzed
-    _, after = searched
     place = np.repeat(np.arange(12), after.policy_counts), after.policy_actions
     is_visited = analysis.visits[place] > 0
     expected = np.where(is_visited, analysis.action_values[place], np.nan)

@@ -9,6 +9,7 @@ import jax
 import numpy as np
 import pytest
 
+from azjax import games
 from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.training import (
     CheckpointConfig,
@@ -18,6 +19,8 @@ from azjax.training import (
     SelfPlayConfig,
     TrainConfig,
 )
+from azjax.training.game_reader import GameReader
+from azjax.training.lanes import spread_lanes
 from azjax.training.run.display import Reporter
 
 TINY_NETWORK = NetworkConfig(
@@ -44,6 +47,15 @@ def config(directory, **changes) -> TrainConfig:
         "checkpoint": CheckpointConfig(every_minutes=0.0),
     }
     return TrainConfig(**settings | changes)
+
+
+def game_reader(source, **changes) -> GameReader:
+    """Returns the reader of a run that learns from the games of a directory."""
+    settings = config("unused", learn_from=(str(source),), **changes)
+    lanes = spread_lanes(
+        settings.num_lanes, one_by_one=False, devices=jax.devices()[:1]
+    )
+    return GameReader(settings, games.make(settings.game), lanes)
 
 
 @contextlib.contextmanager

@@ -28,7 +28,7 @@ from starlette.websockets import WebSocket
 from azjax.games import game_title
 from azjax.play.page_files import media_type, read_page
 from azjax.play.server.catalog import GameOffer, find_key, run_players
-from azjax.play.server.comparing import MAX_RUNS
+from azjax.play.server.comparing import MAX_RUNS, Comparisons
 from azjax.play.server.connection import TRY_AGAIN_LATER, Connection, ThreadPools
 from azjax.play.server.registry import PlayerRegistry
 from azjax.play.server.runs import (
@@ -94,7 +94,11 @@ class Guard:
 
     def _rejection(self, request: HTTPConnection) -> Response | None:
         """Returns the rejecting response, None if the request is allowed."""
-        if not self._is_known_host(request.headers.get("host", "")):
+        try:
+            host = urlsplit(f"//{request.headers.get('host', '')}").hostname or ""
+            if not host or host not in self._names:
+                ipaddress.ip_address(host)  # not a name, so no DNS rebinding
+        except ValueError:
             return PlainTextResponse("unknown host name", 421)
         if self._digest is None:
             return None
@@ -104,31 +108,18 @@ class Guard:
         if scheme.lower() == "bearer" and _is_same(_digest(given), self._digest):
             return None
         given = request.query_params.get(PARAMETER, "")
-        if _is_same(_digest(given), self._digest):
-            return self._accept(request)
-        return PlainTextResponse(
-            f"a token is required: add ?{PARAMETER}=TOKEN to the address", 401
-        )
-
-    def _is_known_host(self, host: str) -> bool:
-        try:
-            name = urlsplit(f"//{host}").hostname
-            if name is None or name in self._names:
-                return name is not None
-            ipaddress.ip_address(name)  # not a name, so no DNS rebinding
-        except ValueError:
-            return False
-        return True
-
-    def _accept(self, request: HTTPConnection) -> Response:
-        """Sets the cookie and redirects to the address without the token."""
+        if not _is_same(_digest(given), self._digest):
+            return PlainTextResponse(
+                f"a token is required: add ?{PARAMETER}=TOKEN to the address", 401
+            )
+        # Sets the cookie and redirects to the address without the token.
         query = request.query_params.multi_items()
         rest = urlencode([(name, text) for name, text in query if name != PARAMETER])
         path = quote(f"/{request.scope['path'].lstrip('/')}")
         response = RedirectResponse(f"{path}?{rest}" if rest else path, 303)
         response.set_cookie(
             COOKIE,
-            self._digest or "",
+            self._digest,
             max_age=COOKIE_SECONDS,
             httponly=True,
             samesite="lax",
@@ -193,6 +184,7 @@ class _Site:
 
     def __init__(self, registry: PlayerRegistry):
         self._registry, self._catalog = registry, registry.catalog
+        self._comparisons = Comparisons(registry.cache)
         self._page = read_page()
         self._connections: set[Connection] = set()
         self._closing: set[asyncio.Task[None]] = set()
@@ -269,7 +261,7 @@ class _Site:
     async def compare_json(self, request: Request) -> Response:
         runs, chosen = await self.compared(request)
         compared = await self._pools.run_shared(
-            ("comparison", chosen), self._registry.comparisons.describe, chosen
+            ("comparison", chosen), self._comparisons.describe, chosen
         )
         keys = {run.key for run in chosen}
         listed = [{"key": run.key, "isChosen": run.key in keys} for run in runs]
@@ -279,7 +271,7 @@ class _Site:
     async def compare_plot(self, request: Request) -> Response:
         _, chosen = await self.compared(request)
         plot = await self._pools.run_shared(
-            ("plot", chosen), self._registry.comparisons.draw, chosen
+            ("plot", chosen), self._comparisons.draw, chosen
         )
         if plot is None:
             raise HTTPException(404)

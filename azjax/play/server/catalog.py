@@ -1,5 +1,6 @@
 """The games and players that clients can choose; requests name them by key."""
 
+import contextlib
 import dataclasses
 import functools
 import json
@@ -25,14 +26,12 @@ from azjax.play.server.runs import RunInfo, find_runs, one_line
 from azjax.players import DEFAULT_SIMULATIONS, AnyPlayer, load
 from azjax.players.player_spec import public_name, split_name, unused_name
 from azjax.players.registry import load_learned
-from azjax.players.serialization import PRETRAINED
+from azjax.players.serialization import PLAYER_FILE, PRETRAINED
 from azjax.settings import is_number
 from azjax.training.run.directory import CONFIG_FILE
 
 RESULTS_FILE = "results.json"
 MAX_BYTES = 2**20  # of a file of results
-MAX_PLAYERS = 1000  # of a tournament
-MAX_LETTERS = 2000  # of a player's or a game's name
 MAX_RATING = 100_000  # Elo
 KEPT_TOURNAMENTS = 200  # the newest ones
 PATH_KINDS = ("alphazero", "network", "q_learning")  # loaded from a directory
@@ -106,18 +105,16 @@ def _read_ratings(path: str, *version: int) -> Mapping[str, Mapping[str, float]]
     try:
         results = json.loads(read_inside(Path(path), RESULTS_FILE, MAX_BYTES))
         game, players = results["game"], results["players"]
-        if not isinstance(players, list) or len(players) > MAX_PLAYERS:
-            return {}
-        names = [player["player"] for player in players]
-        ratings = [player["elo"] for player in players]
-    except (OSError, ValueError, LookupError, RecursionError, TypeError):
+        rated = {player_key(player["player"]): player["elo"] for player in players}
+    except Exception:  # any content of the file affects its ratings only
         return {}
-    if not all(isinstance(x, str) and len(x) <= MAX_LETTERS for x in (game, *names)):
+    ratings = rated.values()
+    if not (
+        isinstance(game, str)
+        and all(is_number(rating) and abs(rating) <= MAX_RATING for rating in ratings)
+    ):
         return {}
-    if not all(is_number(x) and abs(x) <= MAX_RATING for x in ratings):
-        return {}
-    keys = map(player_key, names)
-    return {game: {key: float(x) for key, x in zip(keys, ratings, strict=True)}}
+    return {game: {key: float(rating) for key, rating in rated.items()}}
 
 
 # Order of the players: from the command line, shipped, from runs, others.
@@ -132,7 +129,7 @@ class PlayerOffer:
     title: text for people.
     about: its strength for people; may be empty.
     source: a text for `players.load`, from the operator or this program only; the kind
-        of a player of a run.
+        of a player of a run; or the player itself.
     rank: players with a lower rank are listed first.
     rating: Elo in the newest tournament, at the player's own strength; None if unrated.
     directory: of the run, whose player may be replaced by a newer version; None without
@@ -141,7 +138,7 @@ class PlayerOffer:
 
     name: str
     title: str
-    source: str
+    source: str | AnyPlayer
     about: str = ""
     rank: int = STANDARD
     rating: float | None = None
@@ -153,9 +150,18 @@ class PlayerOffer:
         Raises:
             ValueError: the player cannot be loaded.
         """
+        if not isinstance(self.source, str):
+            return self.source
         if self.directory is None:
             return load(self.source, game, modules)
         return load_learned(self.source, self.directory, game, modules)
+
+    def version(self) -> int | None:
+        """Returns the modification time of the player of a run, None without one."""
+        if self.directory is not None:
+            with contextlib.suppress(OSError):
+                return (self.directory / "player" / PLAYER_FILE).stat().st_mtime_ns
+        return None
 
     @property
     def rating_key(self) -> str:
@@ -201,11 +207,8 @@ class Catalog:
         modules: CustomModules | None = None,
     ):
         self.modules = modules
-        self._configured, self._directory, self._has_all = (
-            games,
-            runs_directory,
-            has_all,
-        )
+        self._configured, self._has_all = games, has_all
+        self._directory = runs_directory
         self._lock = threading.Lock()
         self._runs: dict[str, RunInfo] = {}
         self._games: dict[str, GameOffer] = {}

@@ -85,30 +85,26 @@ class Comparisons:
             return buffer.getvalue(), buffer.tell()
 
         with self._drawing:
-            return self._get(tuple(run.directory for run in runs), versions, draw)
+            return self._load(tuple(run.directory for run in runs), versions, draw)
 
     def _read(
         self, runs: Sequence[RunInfo], versions: Sequence[Version]
     ) -> list[SavedRun]:
         found = [
-            self._get(run.directory, version, functools.partial(_read_run, run))
+            self._load(run.directory, version, functools.partial(_read_run, run))
             for run, version in zip(runs, versions, strict=True)
             if version
         ]
         return [run for run in found if run is not None]
 
-    def _get(
+    def _load(
         self, key: Hashable, version: object, read: Callable[[], tuple[Any, int]]
     ) -> Any:
-        """Returns the kept value of a version, or else that of `read`."""
-        entry = self._cache.get(key)
-        if entry is None or entry.version != version:
+        def make(_: object) -> ValueEntry:
             value, num_bytes = read()
-            entry = ValueEntry(value, ENTRY_BYTES + num_bytes, version)
-            self._cache[key] = entry
-        if not self._cache.make_room(entry):
-            self._cache.pop(key, None)
-        return entry.value
+            return ValueEntry(value, ENTRY_BYTES + num_bytes)
+
+        return self._cache.load(key, make, version).value
 
 
 def _has_plot(runs: Sequence[SavedRun]) -> bool:

@@ -14,7 +14,6 @@ from starlette.websockets import WebSocket, WebSocketDisconnect
 from azjax.play.server.catalog import GameOffer, PlayerOffer
 from azjax.play.server.messages import (
     DecisionRequest,
-    Message,
     MessageError,
     ReadRequest,
     ReviewRequest,
@@ -151,8 +150,27 @@ class Connection:
 
     async def serve(self) -> None:
         """Answers requests until the connection closes."""
+        limits, num_bad = self._limits, 0
+        limiter = RateLimiter(limits.messages_per_second, limits.message_burst)
         try:
-            await self._listen()
+            while True:
+                has_started = self.has_started
+                patience = limits.idle_seconds if has_started else limits.start_seconds
+                try:
+                    async with asyncio.timeout(patience):
+                        received = await self._socket.receive()
+                except TimeoutError:
+                    reason = "the connection was idle too long"
+                    return await self.close(GOING_AWAY, reason)
+                if received["type"] == "websocket.disconnect":
+                    return
+                self.last_message = time.monotonic()
+                text = received.get("text") or received.get("bytes") or b""
+                num_bad += not await self._answer(text)
+                if num_bad > limits.bad_messages:
+                    reason = "too many malformed messages"
+                    return await self.close(POLICY_VIOLATION, reason)
+                await asyncio.sleep(limiter.wait())
         except WebSocketDisconnect:
             pass
         finally:
@@ -171,41 +189,40 @@ class Connection:
             async with asyncio.timeout(CLOSE_SECONDS):
                 await self._socket.close(code, reason)
 
-    async def _listen(self) -> None:
-        limits = self._limits
-        limiter = RateLimiter(limits.messages_per_second, limits.message_burst)
-        num_bad = 0
-        while True:
-            has_started = self.has_started
-            patience = limits.idle_seconds if has_started else limits.start_seconds
-            try:
-                async with asyncio.timeout(patience):
-                    received = await self._socket.receive()
-            except TimeoutError:
-                return await self.close(GOING_AWAY, "the connection was idle too long")
-            if received["type"] == "websocket.disconnect":
-                raise WebSocketDisconnect(received.get("code", GOING_AWAY))
-            self.last_message = time.monotonic()
-            text = received.get("text") or received.get("bytes") or b""
-            if not await self._answer(text):
-                num_bad += 1
-                if num_bad > limits.bad_messages:
-                    reason = "too many malformed messages"
-                    return await self.close(POLICY_VIOLATION, reason)
-            await asyncio.sleep(limiter.wait())
-
     async def _answer(self, text: str | bytes) -> bool:
-        """Answers a message; returns whether it is well-formed."""
-        most = self._game.rules.game.max_moves if self._game else MAX_ACTIONS
+        """Executes a request and answers it, decisions and reviews later; returns
+        whether the message is well-formed."""
+        game = self._game
         try:
-            message = parse(text, most)
+            message = parse(text, game.rules.game.max_moves if game else MAX_ACTIONS)
         except MessageError as error:
             await self._send(error.id, "error", str(error))
             return False
         async with self._sending_errors(message.id):
-            value = await self._execute(message)
-            if not isinstance(message, DecisionRequest | ReviewRequest):
-                await self._send(message.id, "answer", value)
+            value = None
+            match message:
+                case StartRequest():
+                    value = await self._start(message)
+                case StopRequest():
+                    self._cancel_decision()
+                case _ if game is None:
+                    raise ValueError("the first message must be start")
+                case DecisionRequest() | ReviewRequest():
+                    if isinstance(message, ReviewRequest) and game.rules.setup:
+                        raise ValueError(
+                            "a game from a set-up position is not reviewed"
+                        )
+                    self._cancel_decision()
+                    self._start_decision(message)
+                    return True
+                case ReadRequest():
+                    # A long game takes a second; a client waits before the next.
+                    key = game.rules.game, message.text
+                    read = self._pools.run_shared
+                    value = await read(key, answer, game.rules, message)
+                case _:
+                    value = await self._pools.run(answer, game.rules, message)
+            await self._send(message.id, "answer", value)
         return True
 
     @contextlib.asynccontextmanager
@@ -219,29 +236,6 @@ class Connection:
             await self._send(id, "error", str(error))
         except Exception as error:
             await self._send(id, "error", report(error))
-
-    async def _execute(self, message: Message) -> Any:
-        """Executes a request; returns the answer, None for one that is sent later."""
-        match message:
-            case StartRequest():
-                return await self._start(message)
-            case StopRequest():
-                self._cancel_decision()
-                return None
-        if self._game is None:
-            raise ValueError("the first message must be start")
-        rules = self._game.rules
-        match message:
-            case DecisionRequest() | ReviewRequest():
-                if isinstance(message, ReviewRequest) and rules.setup:
-                    raise ValueError("a game from a set-up position is not reviewed")
-                self._cancel_decision()
-                return self._start_decision(message)
-            case ReadRequest():
-                # A long game takes a second; a client waits before it sends the next.
-                read = rules.game, message.text
-                return await self._pools.run_shared(read, answer, rules, message)
-        return await self._pools.run(answer, rules, message)
 
     async def _start(self, message: StartRequest) -> dict[str, Any]:
         self._cancel_decision()

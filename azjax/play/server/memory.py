@@ -1,11 +1,11 @@
-"""Limits of the memory of loaded players and rules, and of search trees."""
+"""A cache of players, rules and other values, limited in its total size."""
 
+import collections
 import dataclasses
 import gc
-import itertools
 import threading
-from collections.abc import Hashable, Mapping
-from typing import Any, Protocol
+from collections.abc import Callable, Hashable
+from typing import Any, Protocol, TypeVar
 
 import jax
 
@@ -15,12 +15,7 @@ PROGRAM_BYTES = 2**24
 
 
 class Entry(Protocol):
-    """An entry of a `Cache`, which can be loaded again.
-
-    last_used: time of the last use, by the clock of the cache.
-    """
-
-    last_used: int
+    """An entry of a `Cache`, which can be loaded again."""
 
     @property
     def bytes(self) -> int:
@@ -39,22 +34,20 @@ class Entry(Protocol):
 
 @dataclasses.dataclass(eq=False)
 class ValueEntry:
-    """An entry for a value that is never busy.
-
-    version: changes with the files from which the value was read.
-    """
+    """An entry for a value that is never busy."""
 
     value: Any
     bytes: int
-    version: object = None
-    last_used: int = 0
     is_busy: bool = False
 
     def shrink(self) -> None:
         """Does nothing."""
 
 
-class Cache(dict[Hashable, Any]):
+E = TypeVar("E", bound=Entry)
+
+
+class Cache:
     """Entries by key, of which the least recently used are evicted where the total size
     exceeds a limit; thread-safe.
 
@@ -63,82 +56,77 @@ class Cache(dict[Hashable, Any]):
     """
 
     def __init__(self, total: int):
-        super().__init__()
         self._total = total
+        # Versions and entries, the least recently used first.
+        self._kept: collections.OrderedDict[Hashable, tuple[object, Any]] = (
+            collections.OrderedDict()
+        )
         self._lock = threading.Lock()
-        self._clock = itertools.count(1)
+        self._locks: dict[Hashable, threading.Lock] = {}
 
-    def touch(self, entry: Entry) -> None:
-        """Notes that an entry is used now."""
-        entry.last_used = next(self._clock)
+    def entries(self) -> list[Any]:
+        """Returns all entries."""
+        return [entry for _, entry in self._kept.values()]
 
-    def make_room(self, kept: Entry) -> bool:
+    def get(self, key: Hashable, version: object = None) -> Any:
+        """Returns an entry, None without one of this version; does not block."""
+        kept_version, entry = self._kept.get(key, (None, None))
+        return entry if kept_version == version else None
+
+    def load(
+        self, key: Hashable, make: Callable[[Any], E], version: object = None
+    ) -> E:
+        """Returns an entry, makes it unless it is there in this version, and evicts
+        others where the total size exceeds the limit.
+
+        Concurrent calls with the same key wait for each other.
+
+        Args:
+            key: of the entry.
+            make: called with the entry of another version, or None.
+            version: changes with the files from which the entry is made.
+        """
+        with self._lock:
+            lock = self._locks.setdefault(key, threading.Lock())
+        with lock:
+            entry = self.get(key, version)
+            if entry is None:
+                _, other = self._kept.get(key, (None, None))
+                entry = make(other)
+                with self._lock:
+                    self._kept[key] = version, entry
+            self.make_room(entry)
+            return entry
+
+    def make_room(self, used: Entry) -> bool:
         """Evicts entries, the least recently used first, until the others fit.
 
         Busy entries shrink instead.
 
         Args:
-            kept: the entry that is used now, which is never evicted.
+            used: the entry that is used now, which is never evicted.
 
         Returns:
-            Whether the remaining entries fit, or `kept` is the only one.
+            Whether the remaining entries fit, or `used` is the only one.
         """
-        self.touch(kept)
         with self._lock:
-            remaining = dict(self)
-            if _fits(remaining, self._total):
+            for key, (_, entry) in list(self._kept.items()):
+                if entry is used:
+                    self._kept.move_to_end(key)
+            if self._fits():
                 return True
-            for key, entry in sorted(
-                remaining.items(), key=lambda item: item[1].last_used
-            ):
-                if entry is not kept and entry.is_busy:
+            for key, (_, entry) in list(self._kept.items()):
+                if entry is not used and entry.is_busy:
                     entry.shrink()
-                elif entry is not kept:
-                    self.pop(key, None)
-                    del remaining[key]
-                if _fits(remaining, self._total):
+                elif entry is not used:
+                    del self._kept[key]
+                if self._fits():
                     break
             gc.collect()  # entries contain reference cycles
-            alone = list(remaining.values()) == [kept]
-            return alone or _fits(remaining, self._total)
+            return self._fits() or self.entries() == [used]
 
-
-def _fits(entries: Mapping[Hashable, Entry], total: int) -> bool:
-    return sum(entry.bytes for entry in entries.values()) <= total
-
-
-class TreeBudget:
-    """Limits the device memory of all search trees together.
-
-    Args:
-        total: bytes for all trees.
-    """
-
-    def __init__(self, total: int):
-        self._total = total
-        self._reserved: dict[object, int] = {}
-        self._lock = threading.Lock()
-
-    def could_reserve(self, num_bytes: int) -> bool:
-        """Returns whether `num_bytes` fit when nothing else is reserved."""
-        return num_bytes <= self._total
-
-    def reserve(self, owner: object, num_bytes: int) -> bool:
-        """Replaces an owner's reservation; returns whether it succeeded.
-
-        It always succeeds if no other owner has a reservation.
-        """
-        with self._lock:
-            others = sum(self._reserved.values()) - self._reserved.get(owner, 0)
-            if num_bytes and others and others + num_bytes > self._total:
-                return False
-            self._reserved[owner] = num_bytes
-            return True
-
-    def release(self, owner: object) -> None:
-        """Removes an owner's reservation."""
-        with self._lock:
-            self._reserved.pop(owner, None)
+    def _fits(self) -> bool:
+        return sum(entry.bytes for entry in self.entries()) <= self._total
 
 
 def array_bytes(tree: Any) -> int:

@@ -50,7 +50,6 @@ class Rules:
 
     game: the game with compiled functions.
     setup: FEN of the first position; empty for the game's own.
-    last_used: time of the last use, for the `Cache`.
 
     Args:
         game: compiled here, which takes some seconds.
@@ -63,7 +62,6 @@ class Rules:
     def __init__(self, game: Game, num_positions: int, num_bytes: int = 2**26):
         self.game = compiled(game)
         self.setup = ""
-        self.last_used = 0
         self._lock = threading.Lock()
         self._cache: collections.OrderedDict[tuple[str, tuple[int, ...]], State] = (
             collections.OrderedDict()

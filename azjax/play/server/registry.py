@@ -13,7 +13,6 @@ import time
 import traceback
 from collections.abc import Callable, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 from typing import Any
 
 from azjax.games import Game, State
@@ -28,12 +27,10 @@ from azjax.play.incremental_search import (
     sliced_player,
 )
 from azjax.play.server.catalog import Catalog, GameOffer, PlayerOffer
-from azjax.play.server.comparing import Comparisons
 from azjax.play.server.limits import ServerLimits
 from azjax.play.server.memory import (
     PROGRAM_BYTES,
     Cache,
-    TreeBudget,
     ValueEntry,
     array_bytes,
 )
@@ -49,13 +46,12 @@ from azjax.play.server.search_workers import (
     Job,
     SearchWorker,
     SessionWorker,
+    TreeBudget,
+    Worker,
 )
 from azjax.players import AnyPlayer, ExternalPlayer, MoveDecision, ResignError
-from azjax.players.serialization import PLAYER_FILE
 from azjax.players.simple import perfect_player
 
-Worker = SearchWorker | SessionWorker
-FileTimes = tuple[int, ...]
 QUIET_SECONDS = 2.0  # without a waiting client, after which the server is idle
 FIRST_SECONDS = 10.0  # in which who starts the server may open a page
 NICENESS = 10  # of the thread, on Linux
@@ -88,32 +84,6 @@ class Activity:
         return any((self.num_decisions, self.num_starts, is_compiling, not is_quiet))
 
 
-class SharedResources:
-    """Resources that all loaded players share.
-
-    limits: limits of client requests.
-    activity: open requests.
-    cache: loaded players, rules, previews and compared runs.
-    trees: budget of search trees.
-    compiler: thread that compiles in the background.
-
-    Args:
-        limits: see above.
-        seed: seed of the players' random choices; None draws one.
-    """
-
-    def __init__(self, limits: ServerLimits, seed: int | None = None):
-        self.limits, self.seed = limits, seed
-        self.activity = Activity()
-        self.cache = Cache(limits.memory_bytes)
-        self.trees = TreeBudget(limits.search_bytes)
-        self.compiler = ThreadPoolExecutor(1, thread_name_prefix="azjax-compile")
-
-    def close(self) -> None:
-        """Stops the background compilations."""
-        self.compiler.shutdown(wait=False, cancel_futures=True)
-
-
 class LoadedPlayer:
     """A loaded player and its workers, one for each slice plan.
 
@@ -121,14 +91,11 @@ class LoadedPlayer:
         search or cannot be given a number.
     default_strength: the largest allowed number up to the player's own; None if
         `strengths` is empty.
-    file_times: modification times of the files from which it was loaded.
-    last_used: time of the last use, for the `Cache`.
 
     Args:
         game: the game.
         player: the player.
-        resources: shared with other players.
-        file_times: see above.
+        registry: the loaded players that share its memory.
         previous: an older version of the player, whose compiled programs are reused
             where the shapes agree.
 
@@ -141,24 +108,17 @@ class LoadedPlayer:
         self,
         game: Game,
         player: AnyPlayer,
-        resources: SharedResources,
-        *,
-        file_times: FileTimes = (),
+        registry: "PlayerRegistry",
         previous: "LoadedPlayer | None" = None,
     ):
-        self.file_times = file_times
-        self._game, self._player, self._resources = game, player, resources
+        self._game, self._player, self._registry = game, player, registry
         self._lock = threading.Lock()
-        self._workers: dict[SlicePlan | None, Worker] = {}
-        self._previous_workers = previous._workers if previous else {}
         self._weight_bytes = array_bytes(player)
-        self.last_used = 0
-        resources.cache.touch(self)
         self.strengths: list[int] = []
         own = getattr(player, "simulations", 0)
         is_external = isinstance(player, ExternalPlayer)
         if not is_external and sliced_player(player, plan_for(1)) is not None:
-            limits = resources.limits
+            limits = registry.limits
             self.strengths = [
                 number
                 for number in sorted({*STRENGTHS, own or 1})
@@ -171,6 +131,12 @@ class LoadedPlayer:
                 )
         allowed = (number for number in self.strengths if number <= own)
         self.default_strength = max(allowed, default=None)
+        self._workers: dict[SlicePlan | None, SearchWorker | SessionWorker] = {}
+        if previous is not None and not isinstance(player, ExternalPlayer):
+            for plan, worker in list(previous._workers.items()):
+                is_search = isinstance(worker, SearchWorker)
+                if is_search and worker.search.replace_player(player):
+                    self._workers[plan] = worker  # with its compiled programs
 
     def describe(self, title: str) -> dict[str, Any]:
         """Returns the description of the player for the page, named `title`."""
@@ -184,13 +150,15 @@ class LoadedPlayer:
     def worker(self, simulations: int | None) -> tuple[Worker, int]:
         """Returns the worker for a decision, and its number of simulations.
 
+        Players that were used before this one are evicted if the memory is exceeded.
+
         Args:
             simulations: the requested number; None means the default.
 
         Raises:
             ValueError: the number is not allowed, or all memory is in use by others.
         """
-        plan, player, shared = None, self._player, self._resources
+        plan, player, shared = None, self._player, self._registry
         if not self.strengths:
             simulations = 0
         else:
@@ -202,25 +170,23 @@ class LoadedPlayer:
         with self._lock:
             worker = self._workers.get(plan)
             if worker is None:
-                previous = self._previous_workers.pop(plan, None)
-                kept = previous if isinstance(previous, SearchWorker) else None
                 if isinstance(player, ExternalPlayer):
                     worker = SessionWorker(player, self._game, shared.seed or 0)
-                elif kept is not None and kept.search.replace_player(player):
-                    worker = kept  # with its compiled programs
                 else:
-                    worker = SearchWorker(
-                        self._search(plan), shared.trees, shared.compiler, shared.seed
-                    )
+                    search, trees = self._search(plan), shared.trees
+                    worker = SearchWorker(search, trees, shared.compiler, shared.seed)
                 self._workers[plan] = worker
-        self.make_room()
+        if not shared.cache.make_room(self):
+            raise ValueError(
+                "the server's memory is in use by other players; try again in a moment"
+            )
         return worker, simulations
 
     def warm_up(self) -> None:
         """Compiles the default search in the background."""
         worker, _ = self.worker(None)
         if isinstance(worker, SearchWorker):
-            activity = self._resources.activity
+            activity = self._registry.activity
             activity.compilation = worker.warm_up(activity.num_starts)
 
     def compile(self) -> None:
@@ -233,8 +199,11 @@ class LoadedPlayer:
     def bytes(self) -> int:
         """Estimated size of the weights and compiled programs, at least one program
         for each worker."""
-        workers = [*self._workers.values(), *self._previous_workers.values()]
-        searches = [w.search for w in workers if isinstance(w, SearchWorker)]
+        searches = [
+            worker.search
+            for worker in list(self._workers.values())
+            if isinstance(worker, SearchWorker)
+        ]
         num_programs = sum(max(1, len(search.sizes)) for search in searches)
         return self._weight_bytes + PROGRAM_BYTES * num_programs
 
@@ -246,28 +215,14 @@ class LoadedPlayer:
 
     def shrink(self) -> None:
         """Drops idle workers. A worker that a request already holds still serves it."""
-        if isinstance(self._player, ExternalPlayer):
-            return
-        self._previous_workers = {}
         for plan, worker in list(self._workers.items()):
-            if not worker.is_busy:
+            if isinstance(worker, SearchWorker) and not worker.is_busy:
                 self._workers.pop(plan, None)
 
     def close(self) -> None:
         """Closes the workers."""
         for worker in list(self._workers.values()):
             worker.close()
-
-    def make_room(self) -> None:
-        """Evicts what was used before this player, if the memory is exceeded.
-
-        Raises:
-            ValueError: all memory is in use by others.
-        """
-        if not self._resources.cache.make_room(self):
-            raise ValueError(
-                "the server's memory is in use by other players; try again in a moment"
-            )
 
     def _search(self, plan: SlicePlan | None) -> IncrementalSearch:
         assert not isinstance(self._player, ExternalPlayer)
@@ -332,64 +287,58 @@ class QueuedPlayer:
 
 
 class PlayerRegistry:
-    """Caches of loaded players, compiled rules and previews; thread-safe.
+    """Loaded players, compiled rules and previews, which share a memory; thread-safe.
 
     catalog: the games, players and runs that exist now.
     limits: limits of client requests.
+    seed: seed of the players' random choices.
     activity: open requests.
     cache: loaded players, rules, previews and compared runs.
-    comparisons: comparisons of runs.
+    trees: budget of the search trees.
+    compiler: thread that compiles in the background.
 
     Args:
         catalog: the games, players and the directory with runs.
         limits: see above.
-        seed: seed of the players' random choices; None draws one.
+        seed: see above; None draws one.
     """
 
     def __init__(self, catalog: Catalog, limits: ServerLimits, seed: int | None = None):
-        self.catalog, self.limits = catalog, limits
-        self._resources = SharedResources(limits, seed)
-        self.activity, self.cache = self._resources.activity, self._resources.cache
-        self._lock = threading.Lock()
+        self.catalog, self.limits, self.seed = catalog, limits, seed
+        self.activity = Activity()
+        self.cache = Cache(limits.memory_bytes)
+        self.trees = TreeBudget(limits.search_bytes)
+        self.compiler = ThreadPoolExecutor(1, thread_name_prefix="azjax-compile")
         self._loading = threading.Lock()
-        self._locks: dict[object, threading.Lock] = {}
-        self.comparisons = Comparisons(self.cache)
 
     def is_ready(self, offer: GameOffer, player: PlayerOffer) -> bool:
         """Returns whether a game can start at once; does not block."""
         is_loaded = self.loaded(offer, player) is not None
-        return is_loaded and ("rules", offer.key) in self.cache
+        return is_loaded and self.cache.get(("rules", offer.key)) is not None
 
     def preview(self, offer: GameOffer) -> Preview:
         """Returns the description of a game before its rules are compiled."""
-        key = ("preview", offer.key)
-        with self._lock_of(key):
-            entry = self.cache.get(key)
-            if entry is None:
-                preview = describe_start(offer.game, offer.key)
-                entry = ValueEntry(preview, 4 * len(json.dumps(preview)))
-                self.cache[key] = entry
-            self.cache.make_room(entry)
-            return entry.value
+
+        def make(_: object) -> ValueEntry:
+            preview = describe_start(offer.game, offer.key)
+            return ValueEntry(preview, 4 * len(json.dumps(preview)))
+
+        return self.cache.load(("preview", offer.key), make).value
 
     def rules(self, offer: GameOffer) -> Rules:
         """Returns the compiled rules of a game."""
-        limits, key = self.limits, ("rules", offer.key)
-        with self._lock_of(key):
-            rules = self.cache.get(key)
-            if rules is None:
-                rules = Rules(offer.game, limits.positions, limits.position_bytes)
-                describe_position(rules, ())  # compiles the remaining small programs
-                self.cache[key] = rules
-            self.cache.touch(rules)
+
+        def make(_: object) -> Rules:
+            limits = self.limits
+            rules = Rules(offer.game, limits.positions, limits.position_bytes)
+            describe_position(rules, ())  # compiles the remaining small programs
             return rules
+
+        return self.cache.load(("rules", offer.key), make)
 
     def loaded(self, offer: GameOffer, player: PlayerOffer) -> LoadedPlayer | None:
         """Returns a player if its newest version is loaded; does not block."""
-        found = self.cache.get(("player", offer.key, player.name))
-        if found is not None and found.file_times == _file_times(player.directory):
-            return found
-        return None
+        return self.cache.get(("player", offer.key, player.name), player.version())
 
     def load(self, offer: GameOffer, player: PlayerOffer) -> LoadedPlayer:
         """Returns a player; loads it unless its newest version is loaded.
@@ -397,15 +346,10 @@ class PlayerRegistry:
         Raises:
             ValueError: it cannot be loaded, or its search needs too much memory.
         """
-        key = ("player", offer.key, player.name)
-        # One player at a time is loaded, so that at most one exceeds the memory limit.
-        with self._lock_of(key):
-            found = self.loaded(offer, player)
-            if found is not None:
-                self.cache.touch(found)
-                return found
+
+        def make(previous: LoadedPlayer | None) -> LoadedPlayer:
+            # One player at a time, so that at most one exceeds the memory limit.
             with self._loading:
-                file_times = _file_times(player.directory)
                 try:
                     made = player.load(offer.game, self.catalog.modules)
                 except Exception as error:  # also out of memory: the server must go on
@@ -413,20 +357,10 @@ class PlayerRegistry:
                     reason = f"{player.name} cannot be loaded: {one_line(error)}"
                     print(f"azjax: {reason}", file=sys.stderr)
                     raise ValueError(f"{player.title} cannot be loaded") from None
-                loaded = LoadedPlayer(
-                    offer.game,
-                    made,
-                    self._resources,
-                    file_times=file_times,
-                    previous=self.cache.get(key),
-                )
-                self.cache[key] = loaded
-                try:
-                    loaded.make_room()
-                except ValueError:
-                    self.cache.pop(key, None)
-                    raise
-                return loaded
+                return LoadedPlayer(offer.game, made, self, previous)
+
+        key = ("player", offer.key, player.name)
+        return self.cache.load(key, make, player.version())
 
     def describe(self, offer: GameOffer, player: PlayerOffer) -> dict[str, Any]:
         """Returns the description of a game and a player for the page.
@@ -435,10 +369,11 @@ class PlayerRegistry:
             ValueError: the player cannot be loaded, or its search needs too much
                 memory.
         """
-        loaded = self.load(offer, player)
+        described = self.preview(offer).description
         self.rules(offer)  # first: the search may compile until the first move
+        loaded = self.load(offer, player)
         loaded.warm_up()
-        return {**self.preview(offer).description, **loaded.describe(player.title)}
+        return {**described, **loaded.describe(player.title)}
 
     def solver(self, offer: GameOffer) -> LoadedPlayer | None:
         """Returns the perfect player of a game, None if there is none."""
@@ -450,29 +385,29 @@ class PlayerRegistry:
 
     def close(self) -> None:
         """Closes all players; running decisions are dropped."""
-        for entry in list(self.cache.values()):
+        for entry in self.cache.entries():
             if isinstance(entry, LoadedPlayer):
                 entry.close()
-        self._resources.close()
-
-    def _lock_of(self, key: object) -> threading.Lock:
-        with self._lock:
-            return self._locks.setdefault(key, threading.Lock())
+        self.compiler.shutdown(wait=False, cancel_futures=True)
 
 
-def _file_times(directory: Path | None) -> FileTimes:
-    """Returns the modification times of a run's player, () without a run."""
-    if directory is None:
-        return ()
-    with contextlib.suppress(OSError):
-        return ((directory / "player" / PLAYER_FILE).stat().st_mtime_ns,)
-    return ()
+def start_compiling(registry: PlayerRegistry, tell: Callable[[str], object]) -> None:
+    """Calls `compile_games` in a background thread."""
+
+    def run() -> None:
+        if sys.platform == "linux":  # elsewhere this sets the whole process
+            with contextlib.suppress(OSError):
+                os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
+        compile_games(registry, tell)
+
+    threading.Thread(target=run, name="azjax-compile-games", daemon=True).start()
 
 
-class Warmer:
-    """Compiles all games in the background, each with its first player.
+def compile_games(registry: PlayerRegistry, tell: Callable[[str], object]) -> None:
+    """Compiles all games, each with its first player.
 
-    It pauses between two compilations while clients are active: a new client competes
+    At the end it tells how many are ready: fewer if some were evicted from memory. It
+    pauses between two compilations while clients are active: a new client competes
     with at most one compilation.
 
     Args:
@@ -480,57 +415,29 @@ class Warmer:
         tell: called with a line of progress.
     """
 
-    def __init__(self, registry: PlayerRegistry, tell: Callable[[str], object]):
-        self._registry, self._tell = registry, tell
-        self._is_closed = threading.Event()
+    def first(offer: GameOffer) -> PlayerOffer:
+        return next(iter(offer.players.values()))
 
-    def start(self) -> None:
-        """Calls `warm_up` in a background thread."""
-
-        def run() -> None:
-            if sys.platform == "linux":  # elsewhere this sets the whole process
-                with contextlib.suppress(OSError):
-                    os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), NICENESS)
-            self.warm_up()
-
-        threading.Thread(target=run, name="azjax-warm-up", daemon=True).start()
-
-    def close(self) -> None:
-        """Ends after the current compilation; callable from any thread."""
-        self._is_closed.set()
-
-    def warm_up(self) -> None:
-        """Compiles all games, and tells how many are ready then: fewer if some were
-        evicted from memory."""
-        registry, games = self._registry, self._registry.catalog.games
-        compiled = [key for key in list(games()) if self._compile(key)]
-        if not self._is_closed.is_set():
-            offers = [games()[key] for key in compiled if key in games()]
-            number = sum(registry.is_ready(offer, _first(offer)) for offer in offers)
-            told = f"{number} of {len(games())}"
-            self._tell(f"{told} games are compiled; their pages open at once.")
-
-    def _compile(self, key: str) -> bool:
-        """Compiles a game in steps; returns whether none of them failed."""
-        registry = self._registry
-        steps = (
-            registry.preview,
-            registry.rules,
-            lambda offer: registry.load(offer, _first(offer)).compile(),
-        )
+    steps = (
+        registry.preview,
+        registry.rules,
+        lambda offer: registry.load(offer, first(offer)).compile(),
+    )
+    games, compiled = registry.catalog.games, []
+    for key in list(games()):
         try:
             for step in steps:
-                while registry.activity.is_busy and not self._is_closed.is_set():
-                    self._is_closed.wait(POLL_INTERVAL)
-                offer = registry.catalog.games().get(key)
-                if self._is_closed.is_set() or offer is None:  # its run was deleted
-                    return False
+                while registry.activity.is_busy:
+                    time.sleep(POLL_INTERVAL)
+                offer = games().get(key)
+                if offer is None:  # its run was deleted
+                    break
                 step(offer)
+            else:
+                compiled.append(key)
         except Exception:  # clients of that game receive the error
             traceback.print_exc(file=sys.stderr)
-            return False
-        return True
-
-
-def _first(offer: GameOffer) -> PlayerOffer:
-    return next(iter(offer.players.values()))
+    offers = [games()[key] for key in compiled if key in games()]
+    number = sum(registry.is_ready(offer, first(offer)) for offer in offers)
+    told = f"{number} of {len(games())}"
+    tell(f"{told} games are compiled; their pages open at once.")

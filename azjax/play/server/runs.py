@@ -110,8 +110,17 @@ def find_runs(directory: Path) -> dict[str, RunInfo]:
         paths = sorted(directory.iterdir())
     except OSError:
         return {}
-    found = (_read_run(path) for path in paths)
-    return {run.key: run for run in found if run is not None}
+    found = {}
+    for path in paths:
+        try:
+            status = (path / CONFIG_FILE).lstat()
+        except (OSError, ValueError):  # not a run
+            continue
+        run = _read_config(path, status.st_ino, status.st_mtime_ns, status.st_size)
+        if run is not None:
+            has_player = is_inside(path, f"player/{PLAYER_FILE}")
+            found[run.key] = run._replace(has_player=has_player)
+    return found
 
 
 def plot_version(run: RunInfo) -> int | None:
@@ -129,17 +138,6 @@ def read_plot(run: RunInfo) -> bytes | None:
         return read_inside(run.directory, PLOT_FILE, MAX_PLOT_BYTES)
     except OSError:
         return None
-
-
-def _read_run(path: Path) -> RunInfo | None:
-    try:
-        status = (path / CONFIG_FILE).lstat()
-    except (OSError, ValueError):  # not a run
-        return None
-    run = _read_config(path, status.st_ino, status.st_mtime_ns, status.st_size)
-    if run is None:
-        return None
-    return run._replace(has_player=is_inside(path, f"player/{PLAYER_FILE}"))
 
 
 @functools.lru_cache(KEPT_CONFIGS)

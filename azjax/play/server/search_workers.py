@@ -20,7 +20,6 @@ import numpy as np
 from azjax.games import Game, State
 from azjax.play.incremental_search import IncrementalSearch, batch_sizes
 from azjax.play.server.limits import ServerLimits
-from azjax.play.server.memory import TreeBudget
 from azjax.players import (
     ExternalPlayer,
     ForfeitError,
@@ -141,70 +140,103 @@ class Job:
             report(error)
 
 
-class JobQueue:
-    """Waiting jobs, and a thread that runs while there are any.
+class Worker:
+    """Waiting jobs, and a thread that serves them while there are any.
 
-    waiting: the jobs, the oldest first.
-    is_closed: whether the thread must end.
-
-    Args:
-        serve: takes waiting jobs, does one step of the work, and returns whether there
-            is more to do.
-        name: name of the thread.
+    Subclasses define `_serve`.
     """
 
-    def __init__(self, serve: Callable[[], bool], name: str):
-        self.waiting: collections.deque[Job] = collections.deque()
-        self._serve, self._name = serve, name
+    def __init__(self) -> None:
+        self._waiting: collections.deque[Job] = collections.deque()  # the oldest first
         self._lock = threading.Lock()
-        self._is_served = self.is_closed = False
+        self._is_served = self._is_closed = False
 
-    def put(self, job: Job) -> None:
+    def submit(self, job: Job) -> None:
         """Adds a job.
 
         Raises:
             RuntimeError: no thread can be started; the job is dropped.
         """
         with self._lock:
-            self.waiting.append(job)
-            if self._is_served or self.is_closed:
+            self._waiting.append(job)
+            if self._is_served or self._is_closed:
                 return
-            thread = threading.Thread(target=self._run, name=self._name, daemon=True)
+            name = f"azjax-{type(self).__name__}"
+            thread = threading.Thread(target=self._run, name=name, daemon=True)
             try:
                 thread.start()
             except RuntimeError:
-                self.waiting.remove(job)
+                self._waiting.remove(job)
                 raise
             self._is_served = True
 
     @property
     def is_busy(self) -> bool:
         """Whether a job waits or runs."""
-        return self._is_served or bool(self.waiting)
-
-    def take(self, most: int) -> list[Job]:
-        """Removes the oldest jobs; returns at most `most` that are not cancelled."""
-        taken = []
-        while self.waiting and len(taken) < most:
-            job = self.waiting.popleft()
-            if not job.is_cancelled:
-                taken.append(job)
-        return taken
+        return self._is_served or bool(self._waiting)
 
     def close(self) -> None:
         """Ends the thread after the current step."""
-        self.is_closed = True
+        self._is_closed = True
+
+    def _take(self, most: int) -> list[Job]:
+        """Removes the oldest jobs; returns at most `most` that are not cancelled."""
+        taken = []
+        while self._waiting and len(taken) < most:
+            job = self._waiting.popleft()
+            if not job.is_cancelled:
+                taken.append(job)
+        return taken
 
     def _run(self) -> None:
         while True:
             has_more = self._serve()
             with self._lock:
-                if self.is_closed or not (has_more or self.waiting):
+                if self._is_closed or not (has_more or self._waiting):
                     self._is_served = False
                     return
 
+    def _serve(self) -> bool:
+        """Takes waiting jobs and does one step of the work; returns whether there is
+        more to do."""
+        raise NotImplementedError
 
-class SearchWorker:
+
+class TreeBudget:
+    """Limits the device memory of all search trees together.
+
+    Args:
+        total: bytes for all trees.
+    """
+
+    def __init__(self, total: int):
+        self._total = total
+        self._reserved: dict[object, int] = {}
+        self._lock = threading.Lock()
+
+    def could_reserve(self, num_bytes: int) -> bool:
+        """Returns whether `num_bytes` fit when nothing else is reserved."""
+        return num_bytes <= self._total
+
+    def reserve(self, owner: object, num_bytes: int) -> bool:
+        """Replaces an owner's reservation; returns whether it succeeded.
+
+        It always succeeds if no other owner has a reservation.
+        """
+        with self._lock:
+            others = sum(self._reserved.values()) - self._reserved.get(owner, 0)
+            if num_bytes and others and others + num_bytes > self._total:
+                return False
+            self._reserved[owner] = num_bytes
+            return True
+
+    def release(self, owner: object) -> None:
+        """Removes an owner's reservation."""
+        with self._lock:
+            self._reserved.pop(owner, None)
+
+
+class SearchWorker(Worker):
     """Searches the positions of many clients in one batch.
 
     Args:
@@ -221,6 +253,7 @@ class SearchWorker:
         compiler: ThreadPoolExecutor,
         seed: int | None = None,
     ):
+        super().__init__()
         self.search = search
         self._budget, self._compiler = budget, compiler
         self._active: list[Job] = []  # one for each of the first rows of the batch
@@ -229,14 +262,12 @@ class SearchWorker:
         self._seed = time.time_ns() if seed is None else seed
         self._compiling: set[int] = set()
         self._num_expected = 1
-        self._queue = JobQueue(self._serve, "azjax-search")
-        self.close = self._queue.close
 
     def submit(self, job: Job) -> None:
         """Adds a job."""
         if not self.search.sizes:
             job.set_stage(COMPILING)
-        self._queue.put(job)
+        super().submit(job)
 
     def warm_up(self, num_clients: int) -> Future[None]:
         """Compiles the search in the background, unless it is compiled, for a batch of
@@ -245,20 +276,14 @@ class SearchWorker:
         size = self._useful_size(self._num_expected)
         return self._compiler.submit(self.search.compile_first, size)
 
-    @property
-    def is_busy(self) -> bool:
-        """Whether a job waits or runs."""
-        return self._queue.is_busy
-
     def _serve(self) -> bool:
         try:
             return self._search_slice()
         except Exception as error:
-            if not self._queue.is_closed:  # else other parts may be closed too
+            if not self._is_closed:  # else other parts may be closed too
                 report(error)
             # If no job could be started, no waiting job can.
-            waiting = len(self._queue.waiting)
-            for job in self._active or self._queue.take(waiting):
+            for job in self._active or self._take(len(self._waiting)):
                 job.fail(PLAYER_FAILED)
             self._release()
             return False
@@ -266,7 +291,7 @@ class SearchWorker:
     def _search_slice(self) -> bool:
         """Adds waiting jobs to the batch, searches a slice, and updates the jobs."""
         rows = [row for row, job in enumerate(self._active) if not job.is_cancelled]
-        if not rows and not self._queue.waiting:
+        if not rows and not self._waiting:
             self._release()
             return False
         size = self._next_size(len(rows))
@@ -274,7 +299,7 @@ class SearchWorker:
             time.sleep(BUDGET_WAIT)
             return True
         jobs = [self._active[row] for row in rows]
-        added = self._queue.take(size - len(jobs))
+        added = self._take(size - len(jobs))
         self._active = jobs + added  # they receive the error if this fails
         if size != self._size and not rows:
             self._trees = self.search.empty_trees(size)
@@ -311,7 +336,7 @@ class SearchWorker:
         """Returns the size of the next batch, at least `num_active`; 0 if its trees
         exceed the budget."""
         search = self.search
-        wanted = num_active + len(self._queue.waiting)
+        wanted = num_active + len(self._waiting)
         if not search.sizes:
             search.compile_first(self._useful_size(max(wanted, self._num_expected)))
         self._request(self._useful_size(wanted))
@@ -356,7 +381,7 @@ class SearchWorker:
         self._budget.release(self)
 
 
-class SessionWorker:
+class SessionWorker(Worker):
     """Asks a player that cannot be compiled, for one position at a time.
 
     Args:
@@ -366,23 +391,17 @@ class SessionWorker:
     """
 
     def __init__(self, player: ExternalPlayer, game: Game, seed: int = 0):
+        super().__init__()
         self._player, self._game, self._seed = player, game, seed
         self._session: PlayerSession | None = None
-        self._queue = JobQueue(self._serve, "azjax-session")
-        self.submit = self._queue.put
-
-    @property
-    def is_busy(self) -> bool:
-        """Whether a job waits or runs."""
-        return self._queue.is_busy
 
     def close(self) -> None:
         """Closes the session; a running decision is dropped."""
-        self._queue.close()
+        super().close()
         self._close_session()
 
     def _serve(self) -> bool:
-        for job in self._queue.take(1):
+        for job in self._take(1):
             job.start()
             try:
                 self._session = self._session or self._player.start_session(

@@ -1,8 +1,7 @@
 /** The analysis panel. */
-import { percent } from "./move_overlay.js";
-import { svg } from "./svg.js";
+import { svg } from "./elements.js";
+import { percent, signed } from "./texts.js";
 import { TreeView } from "./tree_view.js";
-import { signed } from "./text_output.js";
 
 const MOST_ROWS = 12;
 const SHORTEST = 0.005; // least duration for a speed (seconds)

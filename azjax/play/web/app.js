@@ -1,8 +1,8 @@
 /** Entry point: opens the page with a computer in the browser or on a server. */
-import { address } from "./address.js";
 import { fetchJson } from "./download.js";
 import { WorkerEngine } from "./engine.js";
 import { Page } from "./page.js";
+import { address } from "./saving.js";
 
 addEventListener("unhandledrejection", ({ reason }) => fail(reason));
 open().catch(fail);

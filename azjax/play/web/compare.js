@@ -1,7 +1,6 @@
 /** The comparison of the training runs of a game: strength, progress and settings. */
-import { fetchJson } from "./download.js";
-import { tag } from "./html.js";
-import { poll } from "./polling.js";
+import { fetchJson, poll } from "./download.js";
+import { tag } from "./elements.js";
 
 const REFRESH = 20_000; // milliseconds
 

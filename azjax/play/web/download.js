@@ -1,4 +1,4 @@
-/** Downloads. Large files are compressed, because not every server does it. */
+/** Downloads, also repeated ones. Large files are compressed, because not every server does it. */
 
 /** Returns the current content of a JSON file. */
 export async function fetchJson(url) {
@@ -46,4 +46,32 @@ async function inflate(blob) {
     ? blob.stream().pipeThrough(new DecompressionStream("gzip"))
     : blob.stream();
   return new Uint8Array(await new Response(stream).arrayBuffer());
+}
+
+/**
+ * Refreshes repeatedly while the page is visible.
+ * @param {() => Promise<void>} refresh
+ * @param {() => number} pause milliseconds before the next refresh
+ * @param {(problem: string) => void} onProblem receives the problem, "" when it is solved
+ */
+export async function poll(refresh, pause, onProblem) {
+  for (;;) {
+    await new Promise((resolve) => setTimeout(resolve, pause()));
+    await visible();
+    try {
+      await refresh();
+      onProblem("");
+    } catch {
+      onProblem("The server does not answer. Trying again.");
+    }
+  }
+}
+
+/** Resolves when the page is visible. */
+export async function visible() {
+  while (document.hidden) {
+    await new Promise((resolve) => {
+      document.addEventListener("visibilitychange", resolve, { once: true });
+    });
+  }
 }

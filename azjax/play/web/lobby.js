@@ -1,8 +1,7 @@
 /** The lobby: games with their players, and training runs. */
-import { fetchJson } from "./download.js";
-import { poll, stateText } from "./polling.js";
-import { tag } from "./html.js";
-import { ratingText } from "./text_output.js";
+import { fetchJson, poll } from "./download.js";
+import { tag } from "./elements.js";
+import { ratingText, stateText } from "./texts.js";
 
 const REFRESH = 10_000; // milliseconds
 

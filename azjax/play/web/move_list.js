@@ -1,7 +1,7 @@
 /** The list of moves, with buttons to step through them. */
-import { tag } from "./html.js";
+import { tag } from "./elements.js";
 import { markText } from "./review.js";
-import { outcomeText } from "./text_output.js";
+import { outcomeText } from "./texts.js";
 
 const MOST_AHEAD = 4; // shown moves of a continuation, the last ones
 

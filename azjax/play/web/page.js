@@ -1,22 +1,23 @@
 /** The page of a game: connects the game, the board and the panels. */
 import { Analysis } from "./analysis.js";
 import { Board } from "./board.js";
-import { SettingsPanel } from "./settings_panel.js";
 import { RefusedError } from "./engine.js";
-import { connectKeys } from "./keys.js";
 import { Match } from "./match.js";
 import { lookingText, MoveList } from "./move_list.js";
-import { percent } from "./move_overlay.js";
-import { gameFile } from "./saved_game.js";
-import { Score } from "./score.js";
-import { GameExport } from "./export_game.js";
-import { decisionAt } from "./tree_view.js";
 import { Review } from "./review.js";
-import { statusText } from "./status_text.js";
+import { GameExport, gameFile } from "./saving.js";
+import { Score } from "./score.js";
+import { SettingsPanel } from "./settings_panel.js";
+import { percent, statusText } from "./texts.js";
+import { decisionAt } from "./tree_view.js";
+
+const MOST_DIGITS = 9;
+const NEEDS_ARROWS = "input:not([type=radio], [type=checkbox]), textarea, .piece-choice, #tree";
+const NAVIGATION = ["Tab", "ArrowUp", "ArrowDown"];
 
 /**
  * @typedef {Object} Options
- * @property {typeof import("./address.js").address} [address] stores the game, if the page
+ * @property {typeof import("./saving.js").address} [address] stores the game, if the page
  *     has its own address
  * @property {{name: string, title: string, rating?: number|null}[]} [players] offered
  *     players; ratings are Elo
@@ -431,4 +432,33 @@ function shownDecision({ shown: { decision, tree }, ahead }) {
 function turnOf({ position, isYourTurn }) {
   if (position.isOver) return "nobody";
   return isYourTurn ? "user" : "computer";
+}
+
+/**
+ * Digits press the board's buttons if there are at most nine; ← and → step through the
+ * game. For users who navigate by keyboard, arrows on the board move the focus instead.
+ * @param {HTMLElement} container
+ * @param {HTMLButtonElement[]} buttons of the board
+ * @param {(steps: number) => void} onLook called to show an earlier or later position
+ */
+function connectKeys(container, buttons, onLook) {
+  let navigates = true; // whether the user moves the focus by keyboard
+  container.addEventListener("pointerdown", () => (navigates = false), { capture: true });
+  const onKey = (event) => {
+    const { key, target, ctrlKey, altKey, metaKey } = event;
+    if (ctrlKey || altKey || metaKey) return;
+    navigates ||= NAVIGATION.includes(key);
+    const steps = { ArrowLeft: -1, ArrowRight: 1 }[key];
+    if (steps && !target.closest(navigates ? `${NEEDS_ARROWS}, #board` : NEEDS_ARROWS)) {
+      event.preventDefault();
+      event.stopPropagation();
+      onLook(steps);
+    }
+    const isOnBoard = target === container || buttons.includes(target);
+    const button = buttons[Number(key) - 1];
+    if (!button || !isOnBoard || buttons.length > MOST_DIGITS) return;
+    button.focus();
+    button.click();
+  };
+  container.addEventListener("keydown", onKey, { capture: true });
 }

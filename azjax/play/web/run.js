@@ -1,10 +1,10 @@
 /** The page of a training run: its plot, its latest metrics and a sample game. */
 import { Board } from "./board.js";
-import { fetchJson } from "./download.js";
-import { poll, stateText, visible } from "./polling.js";
-import { tag } from "./html.js";
+import { fetchJson, poll, visible } from "./download.js";
+import { tag } from "./elements.js";
 import { Match } from "./match.js";
 import { ServerEngine } from "./server_engine.js";
+import { stateText } from "./texts.js";
 
 const REFRESH = 5000; // of a running training (milliseconds)
 const SLOW_REFRESH = 20000; // of a stopped or finished one

@@ -15,6 +15,7 @@
  *     the network: a logit for each action, legal or not, and the probabilities of win,
  *     draw and loss for the player to move
  */
+import * as ort from "./vendor/ort/ort.wasm.bundle.min.js";
 
 const MAX_LINE = 16; // moves
 const MAX_BRANCHES = 63; // nodes below the root in a decision
@@ -268,4 +269,27 @@ function softmax(logits) {
   const weights = logits.map((logit) => Math.exp(logit - highest));
   const sum = weights.reduce((a, b) => a + b, 0);
   return Float32Array.from(weights, (weight) => weight / sum);
+}
+
+/**
+ * Returns the network, run by onnxruntime-web (WebAssembly, one thread).
+ * @param {Uint8Array} wasm the runtime
+ * @param {Uint8Array} model in ONNX format
+ * @param {Object} game its rules
+ * @returns {Promise<Evaluate>}
+ */
+export async function loadNetwork(wasm, model, game) {
+  ort.env.wasm.numThreads = 1;
+  ort.env.wasm.wasmBinary = wasm;
+  const session = await ort.InferenceSession.create(model, {
+    executionProviders: ["wasm"],
+  });
+  const shape = [1, ...game.observationShape];
+  const planes = new Float32Array(shape.reduce((a, b) => a * b));
+  const observation = new ort.Tensor("float32", planes, shape);
+  return async (state) => {
+    game.observe(state, planes);
+    const { policy_logits, result } = await session.run({ observation });
+    return { logits: policy_logits.data, result: result.data };
+  };
 }

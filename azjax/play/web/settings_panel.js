@@ -1,6 +1,6 @@
 /** The settings: who moves first, the opponent and its strength. */
 
-import { playerText } from "./text_output.js";
+import { playerText } from "./texts.js";
 
 const PLAYERS = { you: 0, computer: 1, watch: null };
 

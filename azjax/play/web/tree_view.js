@@ -2,9 +2,8 @@
  * The search tree: the root on top, children below their parents. The width of a node shows
  * its visits, the color the side that is ahead.
  */
-import { percent } from "./move_overlay.js";
-import { tag } from "./html.js";
-import { signed } from "./text_output.js";
+import { tag } from "./elements.js";
+import { percent, signed } from "./texts.js";
 
 const NARROWEST = 0.015; // shown share of the visits
 const MOST_ROWS = 9;

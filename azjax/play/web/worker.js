@@ -3,9 +3,8 @@
  * `{id, method, params}` with `{id, kind, value}`.
  */
 import { download, fetchJson } from "./download.js";
-import { loadNetwork } from "./network.js";
 import { describe, parse, positionAfter, replay } from "./positions.js";
-import { Search } from "./search.js";
+import { loadNetwork, Search } from "./search.js";
 
 const REPORT_INTERVAL = 100; // milliseconds
 

@@ -98,14 +98,13 @@ class Evaluation(NamedTuple):
 class SavedRun:
     """A run as its directory describes it.
 
-    Attributes:
-        name: short name, different from those of the runs that it is compared with.
-        directory: the run directory.
-        config: its settings.
-        settings: the settings that are compared, by the name of their option.
-        counters: the newest `COUNTERS`; None without metrics.
-        evaluations: in order of time; may be empty. Of very many, only every second
-            one is kept, or every fourth, and so on, and the last one.
+    name: short name, different from those of the runs that it is compared with.
+    directory: the run directory.
+    config: its settings.
+    settings: the settings that are compared, by the name of their option.
+    counters: the newest `COUNTERS`; None without metrics.
+    evaluations: in order of time; may be empty. Of very many, only every second one is
+        kept, or every fourth, and so on, and the last one.
     """
 
     name: str

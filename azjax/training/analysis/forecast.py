@@ -275,17 +275,16 @@ def mean_simulations(config: TrainConfig, num_simulations: int) -> float:
 class Forecast:
     """Forecast of a run on given devices.
 
-    Attributes:
-        config: the run's settings.
-        device: name of the devices.
-        chip: their type; None if it is not in the catalog.
-        num_chips: number of devices.
-        state: bytes of each part of the training state on a chip, by name.
-        trees: approximate bytes of self-play's trees on a chip.
-        phases: the compiled phases.
-        usable: bytes of a chip that JAX can allocate; None if unknown.
-        work: floating-point operations per position.
-        to_lower: settings that lower the memory needed.
+    config: the run's settings.
+    device: name of the devices.
+    chip: their type; None if it is not in the catalog.
+    num_chips: number of devices.
+    state: bytes of each part of the training state on a chip, by name.
+    trees: approximate bytes of self-play's trees on a chip.
+    phases: the compiled phases.
+    usable: bytes of a chip that JAX can allocate; None if unknown.
+    work: floating-point operations per position.
+    to_lower: settings that lower the memory needed.
     """
 
     config: TrainConfig

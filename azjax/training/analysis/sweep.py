@@ -35,9 +35,8 @@ Values = Mapping[str, Any]  # by option
 class SweepRun:
     """A run of a sweep.
 
-    Attributes:
-        name: its values of the settings that the file gives as lists.
-        options: of `azjax train`, `--name=value` or `--name` and several values.
+    name: its values of the settings that the file gives as lists.
+    options: of `azjax train`, `--name=value` or `--name` and several values.
     """
 
     name: str

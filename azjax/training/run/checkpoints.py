@@ -6,7 +6,6 @@ writes a marker file last. It has a digest of its arrays, by which damage is fou
 
 import contextlib
 import gc
-import itertools
 import json
 import logging
 import sys
@@ -150,7 +149,19 @@ class Checkpoints:
                 metrics=None if mistakes is None else {"mistakes": mistakes},
                 force=True,
             )
-            manager.watch()
+
+            # Waits in a thread; the next call raises its failure.
+            def wait() -> None:
+                try:
+                    with suppress_orbax_messages():
+                        manager.wait_until_finished()
+                except Exception as error:
+                    manager.failure = manager.failure or error
+
+            manager.watcher = threading.Thread(
+                target=wait, daemon=jax.process_count() > 1
+            )
+            manager.watcher.start()
 
     def restore(
         self, state: Any, report: Callable[[str], None]
@@ -179,21 +190,27 @@ class Checkpoints:
                     "run in another directory"
                 ) from None
             except Exception as error:  # Orbax has no exception class for damage
-                reason = damage(error)
-                if reason is None:
-                    self._refuse_unread(step, error)
+                reason, causes = damage(error), causes_of(error)
+                if reason is None and isinstance(error, MemoryError | RuntimeError):
                     raise
+                if reason is None:  # one line in place of Orbax's and TensorStore's
+                    message = (
+                        f"checkpoint {step} cannot be read and is left as it is "
+                        f"({first_line(causes[-1])}): remove the cause and repeat the "
+                        f"command, or move {self._directory / str(step)} away to "
+                        "continue from the checkpoint before it"
+                    )
+                    number = next(filter(None, map(system_error_number, causes)), None)
+                    if number is None:
+                        raise ValueError(message) from error
+                    raise OSError(number, message, str(self._directory)) from error
             with raise_on_all_processes(), store_errors(self._directory):
                 if is_first_process():
                     # An object store renames file by file; what remains under the old
                     # name is damaged too.
-                    aside = next(
-                        path
-                        for count in itertools.count()
-                        if not (
-                            path := self._directory / f"{step}.damaged{'+' * count}"
-                        ).exists()
-                    )
+                    aside = self._directory / f"{step}.damaged"
+                    while aside.exists():
+                        aside = aside.with_name(f"{aside.name}+")
                     (self._directory / str(step)).rename(aside)
                     report(
                         f"checkpoint {step} is damaged and was set aside as "
@@ -222,7 +239,23 @@ class Checkpoints:
         After a failure the next context creates a new manager: the old one may list an
         unfinished checkpoint and miss earlier ones.
         """
-        self._settle()
+        if self._manager is not None and (watcher := self._manager.watcher):
+            # The save is complete in all processes, or has failed in one: Orbax would
+            # let the other processes wait for minutes.
+            while True:
+                is_over, failure = not watcher.is_alive(), self._manager.failure
+                has_failed, is_saving = in_any(failure is not None), in_any(not is_over)
+                if has_failed or not is_saving:
+                    break
+                watcher.join(_POLL_SECONDS)
+            self._manager.watcher = None
+            if jax.process_count() == 1:
+                watcher.join()
+            elif has_failed:
+                self._manager = None  # without waiting for its threads
+                with raise_save_error_on_all_processes(), disk_errors(self._directory):
+                    if failure is not None:
+                        raise failure
         with suppress_orbax_messages():
             try:
                 if self._manager is None:
@@ -234,43 +267,6 @@ class Checkpoints:
                     with contextlib.suppress(Exception):  # the failure is raised
                         manager.close()
                 raise
-
-    def _settle(self) -> None:
-        """Waits until the save in progress is complete in all processes or has failed
-        in one; Orbax would let the other processes wait for minutes.
-        """
-        if self._manager is None or (watcher := self._manager.watcher) is None:
-            return
-        while True:
-            is_over, failure = not watcher.is_alive(), self._manager.failure
-            has_failed, is_saving = in_any(failure is not None), in_any(not is_over)
-            if has_failed or not is_saving:
-                break
-            watcher.join(_POLL_SECONDS)
-        self._manager.watcher = None
-        if jax.process_count() == 1:
-            watcher.join()
-        elif has_failed:
-            self._manager = None  # without waiting for its threads
-            with raise_save_error_on_all_processes(), disk_errors(self._directory):
-                if failure is not None:
-                    raise failure
-
-    def _refuse_unread(self, step: int, error: Exception) -> None:
-        """Raises a one-line error in place of Orbax's and TensorStore's."""
-        if isinstance(error, MemoryError | RuntimeError):
-            return
-        causes = causes_of(error)
-        message = (
-            f"checkpoint {step} cannot be read and is left as it is "
-            f"({first_line(causes[-1])}): remove the cause and repeat the command, or "
-            f"move {self._directory / str(step)} away to continue from the checkpoint "
-            "before it"
-        )
-        number = next(filter(None, map(system_error_number, causes)), None)
-        if number is not None:
-            raise OSError(number, message, str(self._directory)) from error
-        raise ValueError(message) from error
 
     def _end_replacements(self) -> None:
         """Removes replaced checkpoints, or renames them back if the new one is not
@@ -308,20 +304,6 @@ class _Manager(ocp.CheckpointManager):
             ),
         )
 
-    def watch(self) -> None:
-        """Waits for the save in progress in a thread and stores its failure for the
-        next call."""
-
-        def wait() -> None:
-            try:
-                with suppress_orbax_messages():
-                    self.wait_until_finished()
-            except Exception as error:
-                self.failure = self.failure or error
-
-        self.watcher = threading.Thread(target=wait, daemon=jax.process_count() > 1)
-        self.watcher.start()
-
     def _wait_for_checkpointers(self) -> None:
         # After a failure Orbax's own thread waits for the threads of other processes.
         try:
@@ -337,23 +319,22 @@ def _restore_step(
     progress = manager.restore(
         step, args=ocp.args.Composite(progress=ocp.args.JsonRestore())
     )["progress"]
-    if "format" not in progress:
+    names = (*about, "structure", "digest", "progress_digest")
+    saved = {name: progress.pop(name, None) for name in names}
+    if saved["format"] is None:
         raise DamageError("its format is missing")
-    saved_version = progress.pop("format")
-    if saved_version != about["format"]:
+    if saved["format"] != about["format"]:
         raise _OtherRunError(
-            f"has format {saved_version!r}; this version of azjax reads format "
+            f"has format {saved['format']!r}; this version of azjax reads format "
             f"{about['format']}: finish the run with the version that started it"
         )
-    if progress.pop("run", None) != about["run"]:
+    if saved["run"] != about["run"]:
         raise _OtherRunError("is of another run than config.json: move it away")
-    saved_structure = progress.pop("structure", None)
-    saved = progress.pop("digest", None), progress.pop("progress_digest", None)
-    if json_digest(progress) != saved[1]:
+    if json_digest(progress) != saved["progress_digest"]:
         raise DamageError("the digest of its progress is wrong")
     if progress.get("iteration") != step:
         raise DamageError("its name is not its iteration")
-    if saved_structure != structure(state):
+    if saved["structure"] != structure(state):
         raise _OtherRunError(
             "has another network, optimizer or sampler: give the same `modules`, "
             "`optimizer` and `sampler` again"
@@ -361,11 +342,8 @@ def _restore_step(
     restored = manager.restore(
         step, args=ocp.args.Composite(state=ocp.args.StandardRestore(state))
     )["state"]
-    restored_digest = digest(restored)
-    if restored_digest != saved[0]:
-        raise DamageError(
-            f"the digest of its arrays is {restored_digest}, not {saved[0]}"
-        )
+    if (found := digest(restored)) != saved["digest"]:
+        raise DamageError(f"the digest of its arrays is {found}, not {saved['digest']}")
     return restored, progress
 
 

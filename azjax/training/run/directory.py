@@ -65,7 +65,8 @@ def open_run_directory(
 ) -> Iterator[Directory]:
     """A context that creates the directory of a new run, or checks that of a continued
     one, and locks it. A remote directory cannot be locked: two runs in one overwrite
-    each other's files.
+    each other's files. Of several processes the first one does this; the others must
+    have the same settings and see the same directory.
 
     The settings of a continued run are written at the end of the context, if no error
     was raised: a run that this version cannot continue stays unchanged.
@@ -81,7 +82,21 @@ def open_run_directory(
             is training there.
         OSError: it cannot be written.
     """
-    directory = config.directory
+    values = _as_json(config, optimizer, hooks)
+    check_same(values)
+    with contextlib.ExitStack() as stack:
+        with raise_on_all_processes():
+            if is_first_process():
+                stack.enter_context(_opened(config.directory, values, report))
+        check_shared(config.directory)
+        yield config.directory
+
+
+@contextlib.contextmanager
+def _opened(
+    directory: Directory, values: dict[str, Any], report: Callable[[str], None]
+) -> Iterator[None]:
+    """`open_run_directory` in the first process."""
     try:
         str(resolved(directory)).encode()
     except UnicodeEncodeError:
@@ -96,7 +111,7 @@ def open_run_directory(
             directory.mkdir(parents=True, exist_ok=True)
         lock = locked(directory)
     with lock:
-        values = _as_json(config, optimizer, hooks) | {"run": secrets.token_hex(8)}
+        values = values | {"run": secrets.token_hex(8)}
         if is_run:
             _check_checkpoints(directory)
             values = _check_same_run(directory, values, report)
@@ -107,32 +122,13 @@ def open_run_directory(
         try:
             if not has_begun(directory):
                 partial.replace(directory / CONFIG_FILE)
-            yield directory
+            yield
             if partial.exists():
                 with disk_errors(directory):
                     partial.replace(directory / CONFIG_FILE)
         finally:
             with contextlib.suppress(OSError):
                 partial.unlink(missing_ok=True)
-
-
-@contextlib.contextmanager
-def open_shared_directory(
-    config: RunConfig,
-    optimizer: dict[str, Any] | str | None = None,
-    report: Callable[[str], None] = print,
-    *,
-    hooks: Sequence[str] = (),
-) -> Iterator[Directory]:
-    """`open_run_directory` for one or several processes; the first one opens it."""
-    check_same(_as_json(config, optimizer, hooks))
-    with contextlib.ExitStack() as stack:
-        with raise_on_all_processes():
-            if is_first_process():
-                opened = open_run_directory(config, optimizer, report, hooks=hooks)
-                stack.enter_context(opened)
-        check_shared(config.directory)
-        yield config.directory
 
 
 def check_run_directory(config: RunConfig) -> None:
@@ -311,7 +307,11 @@ def _check_same_run(
             f"{directory} holds a run of another algorithm: give another --run-dir"
         )
     for name in ("initial_player", "repeat_schedule"):  # used at the start only
-        if wanted.get(name, "") is None or _is_same_path(saved, wanted, name):
+        is_kept = wanted.get(name, "") is None
+        with contextlib.suppress(KeyError, OSError, TypeError, ValueError):
+            old, new = (resolved(as_directory(of[name])) for of in (saved, wanted))
+            is_kept |= old == new
+        if is_kept:
             wanted = wanted | {name: saved.get(name)}
     # Some settings may change, others cannot be compared.
     saved, compared = dict(saved), dict(wanted)
@@ -351,18 +351,6 @@ def _check_same_run(
         f"({'; '.join(differences)}{by_length}): give the same one to continue it, or "
         f"another --run-dir{by_player}"
     )
-
-
-def _is_same_path(saved: dict[str, Any], wanted: dict[str, Any], name: str) -> bool:
-    """Returns whether a setting has paths of the same directory in both
-    configurations."""
-    paths = (saved.get(name), wanted.get(name))
-    if not all(isinstance(path, str) for path in paths):
-        return False
-    with contextlib.suppress(OSError, ValueError):
-        first, second = (resolved(as_directory(str(path))) for path in paths)
-        return first == second
-    return False
 
 
 def has_begun(directory: Directory) -> bool:
@@ -479,21 +467,13 @@ class WorkingDirectory:
 
     path: the local directory.
     directory: the run directory; equal to `path` unless it is remote.
+    published: the versions of the files that are equal in both.
     """
 
     def __init__(self, path: Path, directory: Directory | None = None):
         self.path = path
         self.directory = directory or path
-        self._published: dict[str, tuple[int, int]] = {}
-
-    def fetch(self, name: str, most: int) -> None:
-        """Copies a file of at most `most` bytes to the local directory, if it is
-        there."""
-        with contextlib.suppress(FileNotFoundError):
-            with open_regular(self.directory / name, most) as file:
-                (self.path / name).parent.mkdir(exist_ok=True)
-                (self.path / name).write_bytes(file.read())
-            self._published[name] = _version(self.path / name)
+        self.published: dict[str, tuple[int, int]] = {}
 
     def changed(self, *names: str) -> list[str]:
         """Returns the files that differ from those of the run directory, in files and
@@ -505,7 +485,7 @@ class WorkingDirectory:
         return [
             name
             for name, path in paths.items()
-            if _version(path) != self._published.get(name)
+            if _version(path) != self.published.get(name)
             and (not names or name.split("/")[0] in names)
             and not path.name.startswith(".")  # unfinished
         ]
@@ -519,7 +499,7 @@ class WorkingDirectory:
             with store_errors(self.directory):
                 target.parent.mkdir(parents=True, exist_ok=True)
                 target.write_bytes(path.read_bytes())
-            self._published[name] = version
+            self.published[name] = version
 
 
 @contextlib.contextmanager
@@ -537,9 +517,13 @@ def working_directory(directory: Directory) -> Iterator[WorkingDirectory]:
     path = Path(tempfile.mkdtemp(prefix="azjax-"))
     working = WorkingDirectory(path, directory)
     try:
-        working.fetch(METRICS_FILE, MAX_METRICS_BYTES)
-        for name in STATE_FILES:
-            working.fetch(name, MAX_STATE_BYTES)
+        sizes = {METRICS_FILE: MAX_METRICS_BYTES}
+        for name, most in (sizes | dict.fromkeys(STATE_FILES, MAX_STATE_BYTES)).items():
+            with contextlib.suppress(FileNotFoundError):
+                with open_regular(directory / name, most) as file:
+                    (path / name).parent.mkdir(exist_ok=True)
+                    (path / name).write_bytes(file.read())
+                working.published[name] = _version(path / name)
         yield working
     finally:
         try:

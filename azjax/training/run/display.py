@@ -231,7 +231,18 @@ class Reporter:
         # The clock starts with the first iteration; this thread has another one.
         if self._iteration and not self._note:
             seconds += time.monotonic() - sum(at)
-        share, left = self._share(seconds)
+        left: float | None
+        if self._config.minutes is not None:
+            total = 60 * self._config.minutes
+            share, left = min(seconds / total, 1.0), max(total - seconds, 0.0)
+        else:
+            assert self._config.iterations is not None
+            done = self._iteration["iteration"] if self._iteration else 0
+            share, left = min(done / self._config.iterations, 1.0), None
+            if since_start := done - max(self._start["iteration"], 0):
+                spent = self._clock[0] - self._start["seconds"]
+                ahead = (self._config.iterations - done) * spent / since_start
+                left = max(self._clock[0] + ahead - seconds, 0.0)
         title = Text(game_title(self._config.game), "bold")
         spent = f"{_clock(seconds)}, {_clock(left)} left" if left else _clock(seconds)
         head = Table.grid(padding=(0, 2), expand=True)
@@ -251,22 +262,6 @@ class Reporter:
             name, texts = _strength(self.last, self.first)
             body.add_row(name, _join(texts))
         return Group(head, body, *([self._note] if self._note else []))
-
-    def _share(self, seconds: float) -> tuple[float, float | None]:
-        """Returns the fraction of the run that is done, and the remaining seconds if
-        known."""
-        if self._config.minutes is not None:
-            total = 60 * self._config.minutes
-            return min(seconds / total, 1.0), max(total - seconds, 0.0)
-        assert self._config.iterations is not None
-        done = self._iteration["iteration"] if self._iteration else 0
-        since_start = done - max(self._start["iteration"], 0)
-        left = None
-        if since_start:
-            spent = self._clock[0] - self._start["seconds"]
-            ahead = (self._config.iterations - done) * spent / since_start
-            left = max(self._clock[0] + ahead - seconds, 0.0)
-        return min(done / self._config.iterations, 1.0), left
 
 
 class SilentReporter:

@@ -6,7 +6,7 @@ import functools
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, Generic, Protocol, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import jax
 from jax.experimental import multihost_utils
@@ -21,6 +21,7 @@ from azjax.training.run import clock
 from azjax.training.run.clock import Moment
 from azjax.training.run.directory import (
     CHECKPOINTS,
+    WorkingDirectory,
     check_still_there,
     disk_errors,
     run_id,
@@ -46,6 +47,9 @@ from azjax.training.run.schedule import (
     write_schedule,
 )
 from azjax.training.run.signals import StopSignals
+
+if TYPE_CHECKING:
+    from azjax.training.run.checkpoints import Checkpoints
 
 PLAYER = "player"
 _FEWEST = 20  # iterations; a run of minutes with fewer gives a warning at its end
@@ -262,6 +266,146 @@ class _RequestedError(Exception):
     """Ends interrupted work."""
 
 
+@contextlib.contextmanager
+def open_run(
+    task: Task[State, Player],
+    directory: Directory,
+    *,
+    notes: Sequence[str],
+    started: Moment,
+    schedule: Schedule | None = None,
+    on_iteration: Hook | None = None,
+    on_evaluation: Hook | None = None,
+) -> Iterator["OpenRun[State, Player]"]:
+    """A context in which a run iterates: from its newest checkpoint, if there is one,
+    with its display, stored games and signal handlers.
+
+    Args:
+        task: the learning algorithm.
+        directory: the open run directory.
+        notes: lines to print at the start.
+        started: when the preparation of this segment began.
+        schedule: schedule to follow in a new run; None: a new schedule.
+        on_iteration: called with the metrics of each iteration.
+        on_evaluation: called with the metrics of each evaluation, after plotting.
+    """
+    from azjax.training.run.checkpoints import Checkpoints
+
+    config, notes = task.config, list(notes)
+    length, number = length_of(config), config.evaluation.num_evaluations
+
+    # Restore the newest checkpoint, or begin.
+    with raise_on_all_processes():
+        name = run_id(directory) if is_first_process() else ""
+    name = broadcast_from_first_process(name)
+    checkpoints = Checkpoints(
+        directory / CHECKPOINTS,
+        keep=config.checkpoint.keep,
+        version=task.state_version,
+        run=name,
+    )
+    found = checkpoints.restore(abstract_state(task.init, task.shardings), notes.append)
+    state: Any
+    state, restored = found or (task.init(), None)
+    before = int(state.iteration)
+    if restored is None:
+        counters = Counters(schedule or new_schedule(length))
+    else:
+        values = dict(restored)
+        try:
+            check_int("iteration", values.pop("iteration"), 0)
+            counters, task.totals = Counters.from_values(values)
+        except ValueError as error:
+            raise ValueError(
+                f"the progress of the newest checkpoint in {config.directory} is none "
+                f"of a run: {error}"
+            ) from None
+        old, progress = counters.schedule.length, counters.schedule.progress(before)
+        is_due = counters.is_evaluation_due(
+            progress, progress * number, counters.evaluations + 1, before
+        )
+        is_over = progress >= 1 and length == old and not is_due
+        doing = "finished" if is_over else "continuing"
+        notes.append(f"{doing} after iteration {before} in {config.directory}")
+        if length != old:
+            counters.schedule = extended_schedule(
+                counters.schedule, length, before, counters.seconds
+            )
+            then, progress = progress, counters.schedule.progress(before)
+            counters.evaluations = int(progress * number)
+            lengths = " to ".join(f"{count:g} {unit}" for unit, count in (old, length))
+            notes.append(
+                f"the length of the run changes from {lengths}: {progress:.0%} of it "
+                f"is done instead of {then:.0%}; schedules continue from there, the "
+                "learning rate with a new cosine"
+            )
+
+    with contextlib.ExitStack() as stack:
+        files = None  # other processes write only their part of the checkpoints
+        with raise_on_all_processes():
+            if is_first_process():
+                files = stack.enter_context(working_directory(directory))
+        if task.game_writer is not None:
+            stack.enter_context(task.game_writer.opened(directory, name, before))
+        reporter = Reporter(files, config, restored) if files else SilentReporter()
+        signals = StopSignals(reporter.message, reporter.leave)
+        for context in (reporter, signals, checkpoints):
+            stack.enter_context(context)
+        for note in notes:
+            reporter.message(note)
+        trained = counters.seconds
+        run = OpenRun(
+            task,
+            directory,
+            name,
+            state,
+            counters,
+            checkpoints,
+            files,
+            reporter,
+            StopRequests(signals),
+            on_iteration,
+            on_evaluation,
+        )
+        del state, found  # the first iteration is given the arrays
+        yield run
+
+        # Wait for the last checkpoint, and say how the run ended.
+        checkpoints.wait()
+        iteration, (unit, number) = int(run.state.iteration), length
+        lines = []
+        if iteration > before:
+            used, trained = clock.now().since(started), counters.seconds - trained
+            lines.append(
+                f"it took {duration(sum(used))}: {duration(trained)} of training, "
+                f"{duration(used.compiling)} of compilation, "
+                f"{duration(used.seconds - trained)} of preparation"
+            )
+        if not run.finished:
+            left = ""
+            if unit == "minutes":
+                seconds = max(0.0, 60 * number - counters.seconds)
+                left = f", with {duration(seconds)} left"
+            lines.append(
+                f"stopped after iteration {iteration}{left}; saved in "
+                f"{config.directory}; the same command continues it"
+            )
+        elif not task.counts(run.state)["updates"]:
+            lines.append(
+                f"nothing was learned: no update was made in {iteration:,} iterations; "
+                f"the same command with more --{unit} continues"
+            )
+        elif unit == "minutes" and iteration < _FEWEST:
+            lines.append(
+                f"only {iteration} iterations, too few to learn much: give more "
+                "--minutes, or smaller chunks of self-play than "
+                f"{task.positions:,} positions"
+            )
+        if lines:
+            reporter.last_message("\n".join(lines))
+
+
+@dataclasses.dataclass(eq=False)
 class OpenRun(Generic[State, Player]):
     """A run in progress.
 
@@ -273,161 +417,50 @@ class OpenRun(Generic[State, Player]):
             run.state, metrics = task.step(run.state, progress, run.enter)
             run.report(metrics)
 
+    task: the learning algorithm.
+    directory: the run directory.
+    id: the run's id, which is in its files.
     state: the training state.
+    counters: over all segments of the run.
+    checkpoints: of the run.
+    files: where the first process writes; None in the others.
+    reporter: displays the run.
+    stops: the stop requests.
+    on_iteration: called with the metrics of each iteration.
+    on_evaluation: called with the metrics of each evaluation.
     finished: whether the run has reached its end.
     """
 
-    def __init__(
-        self,
-        task: Task[State, Player],
-        directory: Directory,
-        *,
-        notes: Sequence[str],
-        schedule: Schedule | None,
-        on_iteration: Hook | None,
-        on_evaluation: Hook | None,
-    ):
-        """Restores the newest checkpoint or begins; see `open_run`."""
-        from azjax.training.run.checkpoints import Checkpoints
+    task: Task[State, Player]
+    directory: Directory
+    id: str
+    state: Any
+    counters: Counters
+    checkpoints: "Checkpoints"
+    files: WorkingDirectory | None
+    reporter: Reporter | SilentReporter
+    stops: StopRequests
+    on_iteration: Hook | None
+    on_evaluation: Hook | None
+    finished: bool = False
 
-        self._task, self._config, self._directory = task, task.config, directory
-        self._notes = list(notes)
-        with raise_on_all_processes():
-            name = run_id(directory) if is_first_process() else ""
-        self._id = broadcast_from_first_process(name)
-        self._checkpoints = Checkpoints(
-            directory / CHECKPOINTS,
-            keep=self._config.checkpoint.keep,
-            version=task.state_version,
-            run=self._id,
-        )
-        restored = self._checkpoints.restore(
-            abstract_state(task.init, task.shardings), self._notes.append
-        )
-        self._restored: dict[str, Any] | None = None
-        if restored is None:
-            self.state: Any = task.init()
-            self._counters = Counters(schedule or new_schedule(length_of(self._config)))
-        else:
-            self.state, self._restored = restored
-            self._counters = self._continued(dict(self._restored))
-        self.finished = False
-        self._on_iteration = on_iteration or (lambda row: None)
-        self._on_evaluation = on_evaluation or (lambda row: None)
+    def __post_init__(self) -> None:
+        """Starts the clock of this segment."""
+        config, task = self.task.config, self.task
         self._planner = Planner(
-            self._config.minutes,
-            self._config.evaluation.num_evaluations,
+            config.minutes,
+            config.evaluation.num_evaluations,
             task.positions,
             task.iteration_seconds,
         )
-
-    def _continued(self, values: dict[str, Any]) -> Counters:
-        """Returns the counters of a checkpoint, for the length of this configuration,
-        and gives the task its totals."""
-        config, length = self._config, length_of(self._config)
-        iteration = values.pop("iteration")
-        try:
-            check_int("iteration", iteration, 0)
-            counters, self._task.totals = Counters.from_values(values)
-        except ValueError as error:
-            raise ValueError(
-                f"the progress of the newest checkpoint in {config.directory} is none "
-                f"of a run: {error}"
-            ) from None
-        number, old = config.evaluation.num_evaluations, counters.schedule.length
-        progress = counters.schedule.progress(iteration)
-        is_over = (
-            progress >= 1
-            and length == old
-            and not counters.is_evaluation_due(
-                progress, progress * number, counters.evaluations + 1, iteration
-            )
-        )
-        doing = "finished" if is_over else "continuing"
-        self._notes.append(f"{doing} after iteration {iteration} in {config.directory}")
-        if length != old:
-            counters.schedule = extended_schedule(
-                counters.schedule, length, iteration, counters.seconds
-            )
-            before, progress = progress, counters.schedule.progress(iteration)
-            counters.evaluations = int(progress * number)
-            lengths = " to ".join(f"{count:g} {unit}" for unit, count in (old, length))
-            self._notes.append(
-                f"the length of the run changes from {lengths}: {progress:.0%} of it "
-                f"is done instead of {before:.0%}; schedules continue from there, the "
-                "learning rate with a new cosine"
-            )
-        return counters
-
-    @contextlib.contextmanager
-    def opened(self, started: Moment) -> Iterator[None]:
-        """A context with the run's files, display and signal handlers; see
-        `open_run`."""
-        task, counters = self._task, self._counters
-        with contextlib.ExitStack() as stack:
-            with raise_on_all_processes():
-                files = working_directory(self._directory)
-                # Other processes write only their part of the checkpoints.
-                self._files = stack.enter_context(files) if is_first_process() else None
-            before, trained = int(self.state.iteration), counters.seconds
-            if task.game_writer is not None:
-                writer = task.game_writer.opened(self._directory, self._id, before)
-                stack.enter_context(writer)
-            self._reporter = reporter = (
-                Reporter(self._files, self._config, self._restored)
-                if self._files
-                else SilentReporter()
-            )
-            signals = StopSignals(reporter.message, reporter.leave)
-            for context in (reporter, signals, self._checkpoints):
-                stack.enter_context(context)
-            for note in self._notes:
-                reporter.message(note)
-            self._stops = StopRequests(signals)
-            self._began = clock.now()
-            self._started = self._began.seconds - trained  # includes earlier segments
-            yield
-            self._checkpoints.wait()
-            lines = []
-            if int(self.state.iteration) > before:
-                used, trained = clock.now().since(started), counters.seconds - trained
-                lines.append(
-                    f"it took {duration(sum(used))}: {duration(trained)} of training, "
-                    f"{duration(used.compiling)} of compilation, "
-                    f"{duration(used.seconds - trained)} of preparation"
-                )
-            lines += self._closing()
-            if lines:
-                reporter.last_message("\n".join(lines))
-
-    def _closing(self) -> Iterator[str]:
-        """Yields a line about the end of a segment, unless all is as it should be."""
-        iteration, (unit, length) = int(self.state.iteration), length_of(self._config)
-        if not self.finished:
-            left = ""
-            if unit == "minutes":
-                seconds = max(0.0, 60 * length - self._counters.seconds)
-                left = f", with {duration(seconds)} left"
-            yield (
-                f"stopped after iteration {iteration}{left}; saved in "
-                f"{self._config.directory}; the same command continues it"
-            )
-        elif not self._task.counts(self.state)["updates"]:
-            yield (
-                f"nothing was learned: no update was made in {iteration:,} iterations; "
-                f"the same command with more --{unit} continues"
-            )
-        elif unit == "minutes" and iteration < _FEWEST:
-            yield (
-                f"only {iteration} iterations, too few to learn much: give more "
-                "--minutes, or smaller chunks of self-play than "
-                f"{self._task.positions:,} positions"
-            )
+        self._began = clock.now()
+        # Includes earlier segments.
+        self._started = self._began.seconds - self.counters.seconds
 
     def __iter__(self) -> Iterator[float]:
         """Yields the fraction of the run that is done, before each iteration."""
-        counters, saved_at = self._counters, self._counters.seconds
-        number = self._config.evaluation.num_evaluations
+        counters, saved_at = self.counters, self.counters.seconds
+        number = self.task.config.evaluation.num_evaluations
         while True:
             iteration = int(self.state.iteration)
             progress, next_evaluation = self._replan()
@@ -436,10 +469,8 @@ class OpenRun(Generic[State, Player]):
             )
             if evaluates:
                 self.enter("evaluation")
-                row = self._stops.interrupting(
-                    functools.partial(
-                        self._task.evaluate, self._task.player(self.state)
-                    )
+                row = self.stops.interrupting(
+                    functools.partial(self.task.evaluate, self.task.player(self.state))
                 )
                 # It may differ between processes: other hardware, engines as opponents.
                 row = broadcast_from_first_process(row)
@@ -449,15 +480,16 @@ class OpenRun(Generic[State, Player]):
                 row = {**row, **self._counts()}
                 counters.first, counters.last = counters.first or row, row
                 counters.evaluations = int(progress * number)
-                self._reporter.evaluation(row)
-                self._on_evaluation(row)
+                self.reporter.evaluation(row)
+                if self.on_evaluation is not None:
+                    self.on_evaluation(row)
                 progress, _ = self._replan(has_evaluated=True)
             self.finished = progress >= 1
-            if self.finished or self._stops.is_requested():
+            if self.finished or self.stops.is_requested():
                 self._save(evaluated=evaluates)
                 return
             minutes = (counters.seconds - saved_at) / 60
-            if evaluates or minutes > self._config.checkpoint.every_minutes:
+            if evaluates or minutes > self.task.config.checkpoint.every_minutes:
                 saved_at = counters.seconds
                 self._save(evaluated=evaluates)
             self._began = clock.now()
@@ -467,7 +499,7 @@ class OpenRun(Generic[State, Player]):
 
     def enter(self, phase: str) -> None:
         """Shows that a phase begins, whose programs may have to be compiled."""
-        self._reporter.compiling(phase)
+        self.reporter.compiling(phase)
 
     def report(self, metrics: Mapping[str, Any]) -> None:
         """Writes and shows the metrics of the iteration that has just ended.
@@ -476,25 +508,24 @@ class OpenRun(Generic[State, Player]):
             ValueError: a loss or a weight is not finite.
         """
         iteration, seconds = int(self.state.iteration), clock.now().since(self._began)
-        check_finite(metrics, iteration, self._directory)
-        self._counters.seconds = self._seconds()
-        speed = self._task.positions / seconds.seconds
+        check_finite(metrics, iteration, self.directory)
+        self.counters.seconds = self._seconds()
+        speed = self.task.positions / seconds.seconds
         row = {**self._counts(), "positions_per_second": speed, **metrics}
         self._planner.add_iteration(row)
-        self._reporter.iteration(row)
-        self._on_iteration(row)
+        self.reporter.iteration(row)
+        if self.on_iteration is not None:
+            self.on_iteration(row)
 
     def result(self) -> Run[Player]:
         """Returns the result of the run, after it was closed."""
-        updates, counters = self._task.counts(self.state)["updates"], self._counters
-        player = self._task.player(self.state)
         return Run(
-            self._directory,
-            player,
+            self.directory,
+            self.task.player(self.state),
             self.finished,
-            updates,
-            counters.first,
-            counters.last,
+            self.task.counts(self.state)["updates"],
+            self.counters.first,
+            self.counters.last,
         )
 
     def _seconds(self) -> float:
@@ -508,16 +539,16 @@ class OpenRun(Generic[State, Player]):
         iteration = int(self.state.iteration)
         return {
             "iteration": iteration,
-            "seconds": self._counters.seconds,
-            "positions": iteration * self._task.positions,
-            **self._task.counts(self.state),
+            "seconds": self.counters.seconds,
+            "positions": iteration * self.task.positions,
+            **self.task.counts(self.state),
         }
 
     def _replan(self, *, has_evaluated: bool = False) -> tuple[float, float]:
         """Updates the schedule by the first process's clock. Returns the fraction of
         the run that is done, and when the next evaluation is due; see
         `Planner.next_evaluation`."""
-        counters, planner, seconds = self._counters, self._planner, self._seconds()
+        counters, planner, seconds = self.counters, self._planner, self._seconds()
         iteration = int(self.state.iteration)
         if has_evaluated:
             planner.add_evaluation(seconds - counters.seconds)
@@ -526,7 +557,7 @@ class OpenRun(Generic[State, Player]):
             iteration,
             seconds,
             counters.evaluations,
-            updates=self._task.counts(self.state)["updates"],
+            updates=self.task.counts(self.state)["updates"],
             has_evaluated=has_evaluated,
         )
         next_evaluation = planner.next_evaluation(counters.evaluations)
@@ -537,7 +568,7 @@ class OpenRun(Generic[State, Player]):
             schedule if is_first_process() else schedule_from_json(content)
         )
         for text in planner.news():
-            self._reporter.message(text)
+            self.reporter.message(text)
         return counters.schedule.progress(iteration), next_evaluation
 
     def _save(self, *, evaluated: bool) -> None:
@@ -546,60 +577,25 @@ class OpenRun(Generic[State, Player]):
         `evaluated`: whether the last evaluation is of this state; its mistakes then
             select the best checkpoint.
         """
-        task, counters, files = self._task, self._counters, self._files
+        task, counters, files = self.task, self.counters, self.files
         counters.seconds = self._seconds()
         mistakes = (counters.last or {}).get("network_mistakes") if evaluated else None
         iteration = {"iteration": int(self.state.iteration)}
         values = iteration | counters.values(task.totals)
         with raise_save_error_on_all_processes():
             if is_first_process():
-                check_still_there(self._directory, self._id)
-            self._reporter.publish()  # first: the metrics include the checkpoint
+                check_still_there(self.directory, self.id)
+            self.reporter.publish()  # first: the metrics include the checkpoint
             # First too: a run continues after its checkpoint.
             if task.game_writer is not None and (text := task.game_writer.flush()):
-                self._reporter.message(text)
+                self.reporter.message(text)
             # One of this iteration exists if its evaluation was interrupted.
-            self._checkpoints.save(
+            self.checkpoints.save(
                 self.state, values, mistakes=mistakes, replaces=evaluated
             )
             if files is not None:
                 with disk_errors(files.path):
                     task.save_player(files.path / PLAYER, task.player(self.state))
                     write_schedule(files.path, counters.schedule)
-                with disk_errors(self._directory):
+                with disk_errors(self.directory):
                     files.publish(PLAYER, SCHEDULE_FILE)
-
-
-@contextlib.contextmanager
-def open_run(
-    task: Task[State, Player],
-    directory: Directory,
-    *,
-    notes: Sequence[str],
-    started: Moment,
-    schedule: Schedule | None = None,
-    on_iteration: Hook | None = None,
-    on_evaluation: Hook | None = None,
-) -> Iterator[OpenRun[State, Player]]:
-    """A context in which a run can iterate: its checkpoints, display, stored games and
-    signal handlers.
-
-    Args:
-        task: the learning algorithm.
-        directory: the open run directory.
-        notes: lines to print at the start.
-        started: when the preparation of this segment began.
-        schedule: schedule to follow in a new run; None: a new schedule.
-        on_iteration: called with the metrics of each iteration.
-        on_evaluation: called with the metrics of each evaluation, after plotting.
-    """
-    run = OpenRun(
-        task,
-        directory,
-        notes=notes,
-        schedule=schedule,
-        on_iteration=on_iteration,
-        on_evaluation=on_evaluation,
-    )
-    with run.opened(started):
-        yield run

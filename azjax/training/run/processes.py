@@ -63,8 +63,21 @@ def join_processes(
             raise ValueError(
                 f"--process-id must be from 0 to {num_processes - 1}: {process_id}"
             )
-        if process_id:
-            _await(host, int(port))
+        # JAX would end this process if the first one did not answer.
+        end = time.monotonic() + START_SECONDS
+        while process_id:
+            try:
+                where = (host.strip("[]"), int(port))
+                socket.create_connection(where, timeout=5).close()
+                break
+            except OSError as error:
+                if time.monotonic() > end:
+                    raise ValueError(
+                        f"no process answers at --coordinator {coordinator} within "
+                        f"{START_SECONDS} seconds ({error}): start process 0 there, "
+                        "with the same options"
+                    ) from None
+                time.sleep(0.5)
 
     def give_up() -> None:
         text = (
@@ -98,23 +111,6 @@ def join_processes(
         ) from None
     finally:
         waiting.cancel()
-
-
-def _await(host: str, port: int) -> None:
-    """Waits for the first process; JAX would end this process if it did not answer."""
-    end = time.monotonic() + START_SECONDS
-    while True:
-        try:
-            with socket.create_connection((host.strip("[]"), port), timeout=5):
-                return
-        except OSError as error:
-            if time.monotonic() > end:
-                raise ValueError(
-                    f"no process answers at --coordinator {host}:{port} within "
-                    f"{START_SECONDS} seconds ({error}): start process 0 there, with "
-                    "the same options"
-                ) from None
-            time.sleep(0.5)
 
 
 def is_first_process() -> bool:
@@ -203,7 +199,20 @@ def exit_if_process_lost() -> Iterator[None]:
             f"process of the run has ended ({first_line(error)}): start all of them "
             "again to continue from the last checkpoint"
         )
-        _say(_missing_text())  # seconds later, and JAX may end this process before
+        # Seconds later, and JAX may end this process before.
+        from orbax.checkpoint import multihost  # noqa: PLC0415, slow
+
+        try:
+            multihost.get_barrier_sync_fn()(
+                key="azjax: which processes remain", timeout_ms=1000 * ROLL_CALL_SECONDS
+            )
+            _say("all processes answer, but cannot exchange results")
+        except RuntimeError as barrier_error:
+            # The first process runs the barrier.
+            silent = () if is_first_process() else (0,)
+            missing = absent_processes(str(barrier_error)) or silent
+            names = ", ".join(map(str, missing)) or "unknown"
+            _say(f"processes that have ended or do not answer: {names}")
         if is_first_process():
             time.sleep(FAREWELL_SECONDS)
         os._exit(1)  # without the shutdown barrier, which other processes miss
@@ -211,25 +220,6 @@ def exit_if_process_lost() -> Iterator[None]:
 
 def _say(text: str) -> None:
     print(f"azjax: {text}", file=sys.stderr, flush=True)
-
-
-def _missing_text() -> str:
-    """Returns which processes have ended, as far as the remaining ones can tell."""
-    from orbax.checkpoint import multihost  # noqa: PLC0415, slow
-
-    try:
-        multihost.get_barrier_sync_fn()(
-            key="azjax: which processes remain", timeout_ms=1000 * ROLL_CALL_SECONDS
-        )
-    except RuntimeError as error:
-        missing = absent_processes(str(error))
-    else:
-        return "all processes answer, but cannot exchange results"
-    if not missing:
-        # The first process runs the barrier.
-        missing = () if is_first_process() else (0,)
-    names = ", ".join(map(str, missing)) or "unknown"
-    return f"processes that have ended or do not answer: {names}"
 
 
 def absent_processes(text: str) -> tuple[int, ...]:

@@ -49,24 +49,24 @@ def load_config(
         ValueError: there is no run, it cannot be read, its settings are invalid, or
             they reach outside of the run and are not allowed.
     """
-    directory = as_directory(directory)
-    config = _load(TrainConfig, directory)
-    # A run that has begun has its weights.
-    if "initial_player" not in allowed and has_begun(directory):
-        config = dataclasses.replace(config, initial_player=None)
-    return _allowed(config, directory, allowed, report)
+    return load_settings(TrainConfig, directory, allowed=allowed, report=report)
 
 
-def load_q_config(
+def load_settings(
+    kind: type[C],
     directory: str | os.PathLike[str],
     *,
     allowed: Collection[str] = (),
     report: Callable[[str], None] = print,
-) -> QConfig:
-    """Returns the settings with which a run of Q-learning continues; see
-    `load_config`."""
+) -> C:
+    """`load_config` for a run of either algorithm, given the class of its settings."""
     directory = as_directory(directory)
-    return _allowed(_load(QConfig, directory), directory, allowed, report)
+    config = _load(kind, directory)
+    # A run that has begun has its weights.
+    is_kept = "initial_player" in allowed or not isinstance(config, TrainConfig)
+    if not is_kept and has_begun(directory):
+        config = dataclasses.replace(config, initial_player=None)
+    return _allowed(config, directory, allowed, report)
 
 
 def load_any_config(directory: str | os.PathLike[str]) -> RunConfig:

@@ -12,8 +12,7 @@ const inflated = ({ file }) => gunzipSync(readFileSync(join(site, file)));
 
 const config = JSON.parse(readFileSync(join(site, "config.json"), "utf8"));
 const { game } = await load(`games/${config.game}.js`);
-const { loadNetwork } = await load("network.js");
-const { Search } = await load("search.js");
+const { loadNetwork, Search } = await load("search.js");
 const evaluate = await loadNetwork(
   inflated(config.runtime),
   inflated(config.network),

@@ -306,10 +306,7 @@ def test_without_tournaments_there_are_no_ratings(tmp_path):
                 {"players": [{"player": "random", "elo": float("inf")}]},
                 {"players": [{"player": "random", "elo": float("nan")}]},
                 {"players": [{"player": "random", "elo": 1e9}]},
-                {"players": [{"player": "r" * 10_000, "elo": 1}]},
-                {"players": [{"player": f"{n}", "elo": 1} for n in range(2000)]},
                 {"players": {"player": "random", "elo": 1}},
-                {"game": "g" * 10_000},
             )
         ),
         json.dumps(GOOD) + " " * MAX_BYTES,

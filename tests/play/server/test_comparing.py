@@ -121,20 +121,19 @@ def test_long_metrics_take_bounded_memory(directory):
     size, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert rows_of(described)["mistakes, network alone"] == ["25.0% (20.0 to 30.0)"] * 2
-    (entry, _) = cache.values()
+    entry, _ = cache.entries()
     assert size < entry.bytes < 2 * MAX_RATES * RATE_BYTES
     assert peak < 4 * size
 
 
 def test_comparisons_are_evicted_from_a_full_cache(directory):
-    catalog = make_catalog(["tic_tac_toe"], (), directory)
-    registry = PlayerRegistry(catalog, ServerLimits(memory_bytes=70_000))
-    comparisons, cache = registry.comparisons, registry.cache
+    cache = Cache(70_000)
+    comparisons = Comparisons(cache)
     for runs in (runs_in(directory), runs_in(directory)[::-1]):
         assert len(comparisons.describe(runs)["names"]) == 2
-        assert len(cache) == 2
+        assert len(cache.entries()) == 2
     assert comparisons.draw(runs_in(directory)) is not None
-    assert len(cache) < 3
+    assert len(cache.entries()) < 3
 
 
 def test_the_lobby_offers_games_with_several_runs(client):

@@ -11,7 +11,6 @@ from compiled_games import compiled
 
 from azjax import games
 from azjax.games import GameRecord
-from azjax.play.server import ServerLimits
 from azjax.play.server.messages import MAX_TEXT
 from azjax.play.server.positions import (
     Rules,
@@ -23,7 +22,7 @@ from azjax.play.server.positions import (
     describe_text,
     describe_tree,
 )
-from azjax.play.server.registry import LoadedPlayer, QueuedPlayer, SharedResources
+from azjax.play.server.registry import LoadedPlayer, QueuedPlayer
 from azjax.players import Analysis, Branches, MoveDecision, load
 
 
@@ -401,19 +400,12 @@ def test_a_game_drawn_by_another_library_has_a_picture_of_each_position():
 GAME = games.make("tic_tac_toe")
 
 
-@pytest.fixture(scope="module")
-def resources():
-    resources = SharedResources(ServerLimits(), seed=0)
-    yield resources
-    resources.close()
+def queued(player, registry):
+    return QueuedPlayer(LoadedPlayer(GAME, player, registry), registry.limits)
 
 
-def queued(player, resources):
-    return QueuedPlayer(LoadedPlayer(GAME, player, resources), resources.limits)
-
-
-def test_a_review_is_reported_move_by_move(rules, resources):
-    reviewer = queued(load("minimax:9", GAME), resources)
+def test_a_review_is_reported_move_by_move(rules, registry):
+    reviewer = queued(load("minimax:9", GAME), registry)
     told = []
     # b1 loses, as the first player then makes two threats.
     found = describe_review(rules, (6, 7, 4), reviewer, None, told.append)
@@ -434,10 +426,10 @@ def test_a_review_is_reported_move_by_move(rules, resources):
     ("name", "message"),
     [("is_dead", "the opponent failed"), ("is_beaten", "cannot go on: it resigns")],
 )
-def test_a_reviewer_that_fails_ends_the_review(rules, resources, dying, name, message):
+def test_a_reviewer_that_fails_ends_the_review(rules, registry, dying, name, message):
     setattr(dying, name, True)
     with pytest.raises(ValueError, match=message):
-        describe_review(rules, (4, 0), queued(dying, resources), None, print)
+        describe_review(rules, (4, 0), queued(dying, registry), None, print)
 
 
 class _Values:
@@ -455,8 +447,8 @@ class _Values:
         pass
 
 
-def test_a_solver_adds_exact_results(rules, resources):
-    reviewer, solver = (queued(_Values(), resources) for _ in range(2))
+def test_a_solver_adds_exact_results(rules, registry):
+    reviewer, solver = (queued(_Values(), registry) for _ in range(2))
     told = []
     describe_review(rules, (4,), reviewer, solver, told.append)
     assert (told[0]["exact"], told[0]["exactBefore"]) == ("win to loss", 1)

@@ -4,6 +4,7 @@ import math
 import time
 import weakref
 from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -14,16 +15,15 @@ from azjax.play.server import (
     Catalog,
     PlayerRegistry,
     ServerLimits,
-    Warmer,
+    compile_games,
     make_catalog,
 )
+from azjax.play.server.catalog import GameOffer, PlayerOffer
 from azjax.play.server.memory import PROGRAM_BYTES
 from azjax.play.server.positions import describe_position
 from azjax.play.server.registry import (
     QUIET_SECONDS,
     Activity,
-    LoadedPlayer,
-    SharedResources,
 )
 from azjax.players.registry import PLAYER_KINDS, PlayerKind
 
@@ -168,9 +168,10 @@ def test_loading_a_player_evicts_others_before_its_first_decision(
 
 
 def loaded(text, game="tic_tac_toe", **limits):
-    game = games.make(game)
-    resources = SharedResources(ServerLimits(**limits), seed=0)
-    return LoadedPlayer(game, players.load(text, game), resources)
+    offer = GameOffer(game, games.make(game), {})
+    player = PlayerOffer(text, text, players.load(text, offer.game))
+    catalog = Catalog({}, Path("runs"), has_all=False)
+    return PlayerRegistry(catalog, ServerLimits(**limits), 0).load(offer, player)
 
 
 def test_similar_numbers_of_simulations_share_a_worker():
@@ -267,7 +268,7 @@ def ready(number, total=2):
 
 def test_every_game_is_compiled_with_its_first_player(log):
     registry = FakeRegistry()
-    Warmer(registry, log.append).warm_up()
+    compile_games(registry, log.append)
     assert log == ready(2)
     steps = [("preview",), ("rules",), ("search",)]
     assert [done[:1] for done in registry.done] == [*steps, *steps]
@@ -277,7 +278,7 @@ def test_every_game_is_compiled_with_its_first_player(log):
 def test_an_evicted_game_is_not_counted(log):
     registry = FakeRegistry()
     registry.evicted = ("one",)
-    Warmer(registry, log.append).warm_up()
+    compile_games(registry, log.append)
     assert log == ready(1)
 
 
@@ -292,23 +293,8 @@ def test_no_compilation_starts_while_a_client_waits(log):
             return len(counts) < 3
 
     registry.activity = Busy()
-    Warmer(registry, log.append).warm_up()
+    compile_games(registry, log.append)
     assert counts == [0, 0, 0, 1, 2]
-
-
-def test_close_ends_the_compilations(log):
-    registry = FakeRegistry()
-    warmer = Warmer(registry, log.append)
-    rules = registry.rules
-
-    def close(offer):
-        rules(offer)
-        warmer.close()
-
-    registry.rules = close
-    warmer.warm_up()
-    assert registry.done == [("preview", "one"), ("rules", "one")]
-    assert log == []
 
 
 def test_an_error_in_one_game_does_not_affect_the_others(log, capsys):
@@ -319,7 +305,7 @@ def test_an_error_in_one_game_does_not_affect_the_others(log, capsys):
             raise RuntimeError("no memory left")
 
     registry.rules = fail
-    Warmer(registry, log.append).warm_up()
+    compile_games(registry, log.append)
     assert log == ready(1)
     assert "no memory left" in capsys.readouterr().err
     assert ("search", "two", "first's player") in registry.done
@@ -331,7 +317,7 @@ def test_a_compiled_game_is_ready(catalog, log, tmp_path):
     only = Catalog({"tic_tac_toe": offer}, tmp_path, has_all=False)
     registry = PlayerRegistry(only, ServerLimits())
     registry.activity.last_answer = -math.inf  # no client is expected
-    Warmer(registry, log.append).warm_up()
+    compile_games(registry, log.append)
     assert log == ready(1, total=1)
     assert registry.is_ready(offer, player)
     worker, _ = registry.load(offer, player).worker(None)

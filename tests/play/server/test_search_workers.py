@@ -11,7 +11,6 @@ from azjax.games.host import first_state
 from azjax.play.server import ServerLimits
 from azjax.play.server.search_workers import (
     Job,
-    JobQueue,
     SearchWorker,
     SessionWorker,
     TreeBudget,
@@ -315,22 +314,19 @@ def test_a_job_cancelled_while_waiting_is_never_run(dying, first):
     assert waiting[1].job.progress is None
 
 
-def test_a_queue_that_cannot_start_a_thread_raises_and_recovers(monkeypatch):
-    served = threading.Event()
-
-    def serve():
-        queue.take(1)
-        served.set()
-        return False
-
+def test_a_worker_that_cannot_start_a_thread_raises_and_recovers(
+    dying, first, monkeypatch
+):
     def refuse(thread):
         raise RuntimeError("can't start new thread")
 
-    queue = JobQueue(serve, "test")
+    worker = SessionWorker(dying, GAME)
+    dropped, waiting = Waiting(first, 0), Waiting(first, 0)
     with monkeypatch.context() as patch:
         patch.setattr(threading.Thread, "start", refuse)
         with pytest.raises(RuntimeError, match="can't start"):
-            queue.put(Job(None, (), 0, lambda: None, ServerLimits()))
-    assert not queue.waiting
-    queue.put(Job(None, (), 0, lambda: None, ServerLimits()))
-    assert served.wait(60)
+            worker.submit(dropped.job)
+    assert not worker.is_busy
+    worker.submit(waiting.job)
+    waiting.result()
+    assert not dropped.job.is_done

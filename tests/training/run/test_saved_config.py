@@ -12,7 +12,7 @@ from azjax.training import (
 )
 from azjax.training.config import QConfig, QEvaluationConfig, ReportConfig
 from azjax.training.run.directory import open_run_directory
-from azjax.training.run.saved_config import config_from_file, load_q_config
+from azjax.training.run.saved_config import config_from_file, load_settings
 from azjax.training.run.schedule import new_schedule, write_schedule
 
 
@@ -39,7 +39,7 @@ def test_the_settings_of_a_run_of_q_learning_are_read(tmp_path):
     )
     with open_run_directory(config) as directory:
         write_schedule(directory, new_schedule(("minutes", 4.0)))
-    assert load_q_config(directory) == dataclasses.replace(config, minutes=4.0)
+    assert load_settings(QConfig, directory) == dataclasses.replace(config, minutes=4.0)
 
 
 def test_a_directory_without_a_run_is_named(tmp_path):
@@ -49,14 +49,14 @@ def test_a_directory_without_a_run_is_named(tmp_path):
 
 def test_a_run_of_another_algorithm_raises(tmp_path):
     configs = TrainConfig(iterations=1), QConfig("tic_tac_toe")
-    for config, load in zip(configs, (load_q_config, load_config), strict=True):
+    for config, kind in zip(configs, (QConfig, TrainConfig), strict=True):
         run_dir = tmp_path / type(config).__name__
         with open_run_directory(dataclasses.replace(config, run_dir=str(run_dir))):
             pass
         with pytest.raises(
             ValueError, match=f"{run_dir} holds a run of another algorithm"
         ):
-            load(run_dir)
+            load_settings(kind, run_dir)
 
 
 def test_a_run_is_repeated_to_the_end_of_its_plan(tmp_path):
@@ -182,5 +182,7 @@ def test_a_file_of_q_learning_starts_and_loads_no_players(tmp_path, name, values
     with open_run_directory(config) as directory:
         pass
     with pytest.raises(ValueError, match=f"{name} in .* reaches outside of the run"):
-        load_q_config(directory)
-    assert load_q_config(directory, allowed=[name]).opponents == config.opponents
+        load_settings(QConfig, directory)
+    assert (
+        load_settings(QConfig, directory, allowed=[name]).opponents == config.opponents
+    )

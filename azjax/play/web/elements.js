@@ -1,4 +1,4 @@
-/** SVG elements. */
+/** Elements of HTML and SVG. */
 
 const NAMESPACE = "http://www.w3.org/2000/svg";
 
@@ -26,4 +26,16 @@ export function parsedSvg(text) {
 /** Parses SVG elements. */
 export function svgNodes(text) {
   return [...parsedSvg(`<svg xmlns="${NAMESPACE}">${text}</svg>`).childNodes];
+}
+
+/**
+ * @param {string} name
+ * @param {Object<string, unknown>} properties
+ * @param {...(Node|string)} children
+ * @returns {HTMLElement}
+ */
+export function tag(name, properties, ...children) {
+  const element = Object.assign(document.createElement(name), properties);
+  element.append(...children);
+  return element;
 }
