@@ -5,20 +5,25 @@ It is solved by exhaustive search, and by a negamax of this file that counts mov
 
 import dataclasses
 import functools
+from concurrent.futures import Future
 
 import jax
 import jax.numpy as jnp
 import numpy as np
+import pyarrow.parquet as pq
 import pytest
 from extra_turn import CENTRE, CentreAgain
 from flax import struct
+from training.tiny_runs import config
 
 from azjax import arena, games
 from azjax.arena.exhaustive import solve
+from azjax.games import registry
 from azjax.games.adapters.pettingzoo import to_pettingzoo
 from azjax.games.host import first_state, legal_actions, next_state, rewards
 from azjax.networks import QNetworkConfig, init_q_network
 from azjax.play.review import review
+from azjax.play.session import Session
 from azjax.players import (
     Choice,
     GreedyPlayer,
@@ -31,6 +36,7 @@ from azjax.players.model import is_illegal, make_root, recurrent_fn_of
 from azjax.search import AlphaZeroConfig, GumbelConfig, improved_value
 from azjax.search.conversion import root_bounds
 from azjax.search.score_bounds import WIN, Bounds, is_proven, proven_value
+from azjax.training import train
 from azjax.training.q_learning import (
     make_move_against,
     make_self_play_move,
@@ -325,3 +331,44 @@ def test_an_environment_and_its_agents_follow_the_turns():
     for action, agent in (CENTRE, "player_0"), (0, "player_1"), (1, "player_0"):
         agents.step(action)
         assert agents.agent_selection == agent
+
+
+def test_a_person_moves_again_before_the_opponent_answers():
+    def at_once(work, then):
+        outcome = Future()
+        outcome.set_result(work())
+        then(outcome)
+
+    session = Session(GAME, RandomPlayer(GAME), at_once, name="random", user=0)
+    session.begin()
+    session.do("b2")  # the centre
+    assert (len(session.moves), session.is_persons_turn) == (1, True)
+    session.do("a1")
+    assert (len(session.moves), session.is_persons_turn) == (3, True)
+    session.do("back")
+    assert (len(session.moves), session.is_persons_turn) == (1, True)
+
+
+@pytest.mark.slow
+def test_stored_games_say_who_moved_and_teach_another_run(tmp_path, monkeypatch):
+    monkeypatch.setitem(registry._GAMES, GAME.name, CentreAgain)
+    first = config(tmp_path / "first", game=GAME.name, iterations=3)
+    train(first)
+    rows = pq.read_table(first.directory / "games").to_pydict()
+    order = np.lexsort((rows["ply"], rows["game"]))
+    game, ply, player, move, reward = (
+        np.array(rows[name])[order]
+        for name in ("game", "ply", "player", "move", "reward")
+    )
+    follows = (game[1:] == game[:-1]) & (np.diff(ply) == 1)
+    again = follows & (move[:-1] == CENTRE)
+    assert again.any()
+    np.testing.assert_array_equal((player[1:] == player[:-1])[follows], again[follows])
+    assert set(reward) == {0.0, 1.0}  # nobody loses by a legal move
+    second = config(
+        tmp_path / "second",
+        game=GAME.name,
+        iterations=1,
+        learn_from=(str(first.directory),),
+    )
+    assert train(second).finished

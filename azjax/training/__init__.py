@@ -16,6 +16,7 @@ Example:
     An iteration of AlphaZero without `train`. Self-play makes nine moves in each of
     four slots:
 
+    >>> import dataclasses
     >>> import jax
     >>> import jax.numpy as jnp
     >>> from azjax import games, networks, search, training

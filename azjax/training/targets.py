@@ -115,10 +115,13 @@ def lambda_returns(
         `[T, B, 3]` float16 targets for the player to move at t.
 
     Example:
-        The last two moves of a game that its last move wins, and no values:
+        The last two moves of a game that its last move wins, and no values; the players
+        alternate:
 
         >>> zeros = jnp.zeros((2, 1))
+        >>> player = jnp.array([[0], [1]])
         >>> moves = trajectory._replace(
+        ...     state=dataclasses.replace(trajectory.state, current_player=player),
         ...     reward=jnp.array([[0.0], [1.0]]),
         ...     terminated=jnp.array([[False], [True]]),
         ...     value=zeros,

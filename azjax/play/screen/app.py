@@ -103,15 +103,22 @@ def side_panel(session: Session) -> RenderableType:
     parts: list[RenderableType] = [table]
     if session.is_analyzing:
         parts += [Text(), *_analysis(session)]
-    moves = session.moves
-    first = max(0, len(moves) - SHOWN_GAME) // 2 * 2
+    moves, movers = session.moves, [int(s.current_player) for s in session.states]
+    # A number for each turn of player 0.
+    begins = [
+        ply
+        for ply, mover in enumerate(movers)
+        if mover == 0 and (ply == 0 or movers[ply - 1] == 1)
+    ]
+    longest = max(0, len(moves) - SHOWN_GAME)
+    first = max((ply for ply in begins if ply <= longest), default=0)
     text = Text("… " if first else "", MUTED)
     for ply in range(first, len(moves)):
-        if ply % 2 == 0:
-            text.append(f"{ply // 2 + 1}.\N{NO-BREAK SPACE}", MUTED)
+        if ply in begins:
+            text.append(f"{begins.index(ply) + 1}.\N{NO-BREAK SPACE}", MUTED)
         is_last = ply == len(moves) - 1
         text.append(moves[ply].text, "bold" if is_last else "not dim")
-        text.append("  " if ply % 2 else " ")
+        text.append("  " if ply + 1 in begins else " ")
     return Group(*parts, Text(), text)
 
 

@@ -286,6 +286,7 @@ def describe_tree(
         nodes.append(
             {
                 "parent": parent - 1,  # the root is not in the list
+                "player": int(states[parent].current_player),
                 "action": action,
                 "text": rules.game.action_to_text(states[parent], action),
                 "prior": json_number(branches.priors[number]),

@@ -115,6 +115,7 @@
  *
  * @typedef {Object} Branch
  * @property {number} parent its index in the list; -1 for the root
+ * @property {number} player who makes the move to it
  * @property {number} action that leads here
  * @property {string} text notation of the action
  * @property {number} prior of the action

@@ -28,11 +28,12 @@ export class MoveList {
 
   /**
    * Shows the moves; keeps the buttons of listed moves.
-   * @param {import("./engine.js").Move[]} moves
+   * @param {import("./match.js").Step[]} steps
    * @param {number} ply index of the shown position
    * @param {boolean} isAhead whether a possible continuation is shown
    */
-  show(moves, ply, isAhead) {
+  show(steps, ply, isAhead) {
+    const moves = steps.slice(1).map(({ move }) => move);
     const isFirst = ply === 0 && !isAhead;
     const isLast = ply === moves.length && !isAhead;
     for (const one of this.back) one.setAttribute("aria-disabled", String(isFirst));
@@ -42,7 +43,7 @@ export class MoveList {
     if (isSame && changed < 0) return;
     const isFocused = this.list.matches(":focus-within");
     this.#truncate(changed < 0 ? this.#moves.length : changed);
-    moves.slice(this.#buttons.length).forEach((move) => this.#append(move));
+    while (this.#buttons.length < moves.length) this.#append(steps);
     this.#moves = moves;
     this.#mark(ply);
     if (isFocused) this.#buttons[Math.max(0, ply - 1)]?.focus({ preventScroll: true });
@@ -69,9 +70,12 @@ export class MoveList {
     }
   }
 
-  #append({ text }) {
+  /** Appends the next move; each turn of player 0 begins a line. */
+  #append(steps) {
     const ply = this.#buttons.length + 1;
-    if (ply % 2) this.list.append(tag("li", {}));
+    const { text } = steps[ply].move;
+    const begins = steps[ply - 1].player === 0 && steps[ply - 2]?.player !== 0;
+    if (ply === 1 || begins) this.list.append(tag("li", {}));
     const button = tag("button", { type: "button", tabIndex: -1 }, text);
     button.onclick = () => this.onLook(ply);
     this.list.lastElementChild.append(button);

@@ -394,11 +394,7 @@ export class Page {
     this.find("board").dataset.turn = turnOf(match);
     this.find("board").dataset.moves = match.steps.length - 1;
     this.find("board").dataset.ply = match.ply;
-    this.moveList.show(
-      match.steps.slice(1).map(({ move }) => move),
-      match.ply,
-      ahead !== null,
-    );
+    this.moveList.show(match.steps, match.ply, ahead !== null);
     this.review.show();
     this.moveList.showMarks(this.review.moves);
     if (!this.#isStarting) this.settings.show(match.order, this.player, this.setup);

@@ -215,9 +215,9 @@ export class Search {
     while (open.length && shown.length < MAX_BRANCHES) {
       const most = Math.max(...open.map(({ child }) => child.visits));
       const next = open.findIndex(({ child }) => child.visits === most);
-      const [{ parent, action, prior, child }] = open.splice(next, 1);
-      const text = this.game.actionToText(action);
-      shown.push({ parent, action, text, prior, visits: child.visits, value: child.actionValue });
+      const [{ child, ...branch }] = open.splice(next, 1);
+      const text = this.game.actionToText(branch.action);
+      shown.push({ ...branch, text, visits: child.visits, value: child.actionValue });
       open.push(...childrenOf(child, shown.length - 1));
     }
     return shown;
@@ -240,9 +240,9 @@ export class Search {
 }
 
 /** Returns the children of a node; `parent` is its index in the list of branches. */
-function childrenOf({ actions, prior, children }, parent) {
+function childrenOf({ actions, prior, children, state: { player } }, parent) {
   return children.flatMap((child, index) =>
-    child ? [{ parent, action: actions[index], prior: prior[index], child }] : [],
+    child ? [{ parent, player, action: actions[index], prior: prior[index], child }] : [],
   );
 }
 

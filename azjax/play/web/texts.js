@@ -58,11 +58,12 @@ export function stateText({ state, share }) {
  * @param {string[]} sides names of the players' pieces
  * @param {string} stage what runs before an answer, such as compiling
  */
-export function statusText({ position, you, isPaused, isStuck }, sides, stage) {
+export function statusText({ steps, position, you, isPaused, isStuck }, sides, stage) {
   const { last, isOver, player } = position;
   if (isOver) return outcomeText(position, you, sides);
   const isYours = player === you;
-  const mover = you === null ? capital(sides[1 - player]) : isYours ? "Computer" : "You";
+  const before = steps.at(-2)?.player;
+  const mover = before === you ? "You" : you === null ? capital(sides[before]) : "Computer";
   const news = last ? `${mover} played ${last.text}. ` : "";
   if (isYours) {
     const yours = last ? `${news}Your turn.` : `You move first, with ${sides[you]}.`;

@@ -113,7 +113,7 @@ export class TreeView {
 
   #fill(button, index, text) {
     const { value } = this.#tree[index];
-    const mover = this.#mover(index);
+    const mover = this.#tree[index].player;
     const line = this.#pathTo(index).map((move) => move.text);
     button.textContent = text;
     button.title = `${line.join(" ")}: ${this.#statistics(index)}`;
@@ -122,17 +122,11 @@ export class TreeView {
     button.style.setProperty("--good", percent(0.5 * Math.sqrt(Math.abs(value))));
   }
 
-  /** Returns the player who moves to a branch. */
-  #mover(index) {
-    return (this.#step.player + this.#pathTo(index).length - 1) % 2;
-  }
-
   /** Returns the visits, prior and value of a branch. */
   #statistics(index) {
-    const { visits, prior, value } = this.#tree[index];
+    const { visits, player, prior, value } = this.#tree[index];
     const many = `${visits.toLocaleString("en")} ${visits === 1 ? "visit" : "visits"}`;
-    const name = this.names[this.#mover(index)];
-    return `${many}, prior ${percent(prior)}; ${name} ${signed(value)}`;
+    return `${many}, prior ${percent(prior)}; ${this.names[player]} ${signed(value)}`;
   }
 
   #look(key) {
