@@ -28,8 +28,9 @@ from starlette.websockets import WebSocket
 from azjax.games import game_title
 from azjax.play.page_files import media_type, read_page
 from azjax.play.server.catalog import GameOffer, find_key, run_players
+from azjax.play.server.client import ThreadPools
 from azjax.play.server.comparing import MAX_RUNS, Comparisons
-from azjax.play.server.connection import TRY_AGAIN_LATER, Connection, ThreadPools
+from azjax.play.server.connection import TRY_AGAIN_LATER, Connection
 from azjax.play.server.registry import PlayerRegistry
 from azjax.play.server.runs import (
     RunInfo,

@@ -12,7 +12,8 @@ from starlette.websockets import WebSocketDisconnect
 from azjax.play.incremental_search import IncrementalSearch
 from azjax.play.server import PlayerRegistry, ServerLimits, make_catalog
 from azjax.play.server.app import make_app
-from azjax.play.server.connection import RateLimiter, ThreadPools
+from azjax.play.server.client import ThreadPools
+from azjax.play.server.connection import RateLimiter
 from azjax.play.server.search_workers import SearchWorker
 
 URL, SOCKET = "http://localhost:8000", "ws://localhost:8000/socket"
@@ -449,7 +450,7 @@ def test_a_review_that_fails_after_its_connection_is_silent(
         has_failed.set()
         raise ValueError
 
-    monkeypatch.setattr("azjax.play.server.connection.describe_review", fail)
+    monkeypatch.setattr("azjax.play.server.client.describe_review", fail)
     registry = PlayerRegistry(failing_catalog, ServerLimits())
     with TestClient(make_app(registry, names=["localhost"]), base_url=URL) as client:
         with client.websocket_connect(SOCKET) as socket:
@@ -483,7 +484,7 @@ def test_an_error_is_sent_only_to_the_client_that_caused_it(pair, monkeypatch):
         ("positions.describe_position", ("position", {"actions": []})),
         ("positions.Rules.state", decision),
         ("registry.LoadedPlayer.worker", decision),
-        ("connection.describe_decision", decision),
+        ("client.describe_decision", decision),
     ):
         for error in (RuntimeError("RESOURCE_EXHAUSTED"), MemoryError(), KeyError(1)):
 
@@ -499,7 +500,7 @@ def test_an_error_is_sent_only_to_the_client_that_caused_it(pair, monkeypatch):
 
 def test_a_decision_that_is_not_json_is_an_error(started, monkeypatch):
     monkeypatch.setattr(
-        "azjax.play.server.connection.describe_decision",
+        "azjax.play.server.client.describe_decision",
         lambda *_, **__: {"value": float("nan")},
     )
     assert decide(started)[0] == "error"
