@@ -4,7 +4,6 @@ import dataclasses
 import json
 import math
 from collections.abc import Sequence
-from typing import Annotated
 
 import jax
 import tyro
@@ -14,6 +13,7 @@ from rich.table import Column, Table
 from azjax.commands.common import note
 from azjax.commands.custom_modules import ModulesOption, read_custom_modules
 from azjax.commands.parsing import parse_known, split_game
+from azjax.commands.tables import JsonOption
 from azjax.commands.train import parse_train_config
 from azjax.devices import estimates, parse_device, use_all_cores
 from azjax.networks import CustomModules
@@ -27,7 +27,7 @@ def plan_command(
     *,
     device: str | None = None,
     modules: ModulesOption = None,
-    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Forecast memory and speed of a run on a device, which may be absent; `azjax plan
     GAME --help` lists the settings of the run.
@@ -36,7 +36,6 @@ def plan_command(
         game: a game that `azjax games` lists.
         device: a TPU slice, for example v5e:2x4, v4:2x2x2 or v6e:2x4, or NVIDIA GPUs:
             h100, h100:8, h200, a100, l4 or t4; by default the available devices.
-        as_json: print one JSON object.
     """
     own = PlanOptions(device, modules, as_json)
     _check_device(own)
@@ -74,7 +73,7 @@ class PlanOptions:
 
     device: str | None = None
     modules: ModulesOption = None
-    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False
+    as_json: JsonOption = False
 
 
 def _check_device(own: PlanOptions) -> None:
