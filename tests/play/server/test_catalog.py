@@ -106,7 +106,6 @@ def test_spellings_of_a_game_are_offered_once(tmp_path):
     catalog = make_catalog(["hex:3", "hex:size=3", "go:size=9", "go"], specs, tmp_path)
     assert list(catalog.games()) == ["hex:3", "go"]
     assert list(catalog.games()["hex:3"].players)[:2] == ["my", "random"]
-    assert catalog.key_of(games.make("hex", size=3)) == "hex:3"
 
 
 def test_public_names_have_no_commands_or_paths(tmp_path):
@@ -261,12 +260,6 @@ def test_new_runs_are_found(tmp_path, monkeypatch):
     make_run(tmp_path / "runs/first", "tic_tac_toe")
     assert list(catalog.runs()) == ["first"]
     assert "network:runs/first" in catalog.games()["tic_tac_toe"].players
-
-
-def test_only_offered_games_have_a_key(tmp_path):
-    catalog = make_catalog(["tic_tac_toe"], (), tmp_path)
-    assert catalog.key_of(games.make("tic_tac_toe")) == "tic_tac_toe"
-    assert catalog.key_of(games.make("hex")) is None
 
 
 def save(directory, text):
