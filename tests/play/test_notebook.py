@@ -186,6 +186,7 @@ def test_a_cancelled_decision_is_answered_with_none(waiting):
     decisions = [kernel.send_request("decide", view=n, **request) for n in (1, 2)]
     for kind, value in map(kernel.answer, decisions):
         assert (kind, value["action"]) == ("answer", 0)
+    assert kernel.answers[decision] == ("answer", None)  # not answered again
 
 
 def test_invalid_requests_are_errors():
