@@ -47,7 +47,8 @@ COMMANDS = {
     "serve": "Serve a web page to play on and to follow runs.",
 }
 # Commands that take the settings of a run, whose defaults depend on the run:
-# `train_with_settings` in `azjax.commands.train`.
+# `train_with_settings` in `azjax.commands.train`. `train_command` has only the help
+# without a game.
 WITH_SETTINGS = ("plan", "train", "train-q")
 
 
@@ -58,16 +59,37 @@ def main(args: Sequence[str] | None = None) -> None:
         prog, args = program(), sys.argv[1:]
         quiet_libraries()
     args = list(args)
-    _open_standard_files()
+    # The null device is opened in place of standard files that are closed (`>&-`).
+    for file, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
+        if getattr(sys, file) is None:
+            setattr(sys, file, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
     if isinstance(sys.stdout, io.TextIOWrapper):  # a file may be in another encoding
         sys.stdout.reconfigure(errors="replace")
     with ends_in_order(), one_line_errors():
         if not args or args[0] in HELP_OPTIONS:
             print(_help(prog))
         elif args[0].startswith(COMPLETION_OPTIONS):
-            _complete(args, prog)
+            import tyro  # noqa: PLC0415, not needed for help
+
+            app = tyro.extras.SubcommandApp()
+            for name in COMMANDS:
+                app.command(name=name)(_function(name, "command"))
+            app.cli(prog=prog, args=args)
+        elif (name := args.pop(0)) not in COMMANDS:
+            raise ValueError(
+                f"unknown command {name!r}; commands are {', '.join(COMMANDS)}; see "
+                f"{prog} --help{did_you_mean(name, COMMANDS)}"
+            )
+        elif (
+            name in WITH_SETTINGS
+            and args
+            and not args[0].startswith((*HELP_OPTIONS, COMPLETION_OPTIONS))
+        ):
+            _function(name, "with_settings")(args, f"{prog} {name}")
         else:
-            _run(args[0], args[1:], prog)
+            from azjax.commands.parsing import bind  # noqa: PLC0415, as above
+
+            bind(_function(name, "command"), args, prog=f"{prog} {name}")()
 
 
 def _help(prog: str) -> str:
@@ -87,33 +109,6 @@ def _help(prog: str) -> str:
             f"{prog} train GAME --help the settings of a run.",
         ]
     )
-
-
-def _complete(args: Sequence[str], prog: str) -> None:
-    """Prints or writes shell completions, and exits."""
-    import tyro  # noqa: PLC0415, not needed for help
-
-    app = tyro.extras.SubcommandApp()
-    for name in COMMANDS:
-        app.command(name=name)(_function(name, "command"))
-    app.cli(prog=prog, args=args)
-
-
-def _run(name: str, args: Sequence[str], prog: str) -> None:
-    """Runs a command with its arguments."""
-    if name not in COMMANDS:
-        raise ValueError(
-            f"unknown command {name!r}; commands are {', '.join(COMMANDS)}; see {prog} "
-            f"--help{did_you_mean(name, COMMANDS)}"
-        )
-    from azjax.commands.parsing import bind  # noqa: PLC0415, as above
-
-    prog = f"{prog} {name}"
-    no_run = (*HELP_OPTIONS, COMPLETION_OPTIONS)
-    if name in WITH_SETTINGS and args and not args[0].startswith(no_run):
-        _function(name, "with_settings")(args, prog)
-    else:
-        bind(_function(name, "command"), args, prog=prog)()
 
 
 def _function(name: str, suffix: str) -> Callable[..., None]:
@@ -184,13 +179,6 @@ def _end_without_reader() -> NoReturn:
     # Python flushes at exit; without a reader that would fail too.
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     raise SystemExit(PIPE_CLOSED) from None
-
-
-def _open_standard_files() -> None:
-    """Opens the null device in place of standard files that are closed (`>&-`)."""
-    for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
-        if getattr(sys, name) is None:
-            setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: SIM115
 
 
 def _fail(message: str) -> None:

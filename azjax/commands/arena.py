@@ -26,8 +26,8 @@ from azjax.arena.tournament import (
     to_json,
 )
 from azjax.commands.common import INTERRUPTED, interrupted_by_sigterm
-from azjax.commands.custom_modules import read_custom_modules
-from azjax.commands.tables import WorkProgress, print_line, tables_console
+from azjax.commands.custom_modules import ModulesOption, read_custom_modules
+from azjax.commands.tables import JsonOption, WorkProgress, print_line, tables_console
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.games import Game
 from azjax.players import AnyPlayer, load
@@ -55,8 +55,8 @@ def arena_command(
     at_once: int = GAMES_AT_ONCE,
     move_seconds: float = MOVE_SECONDS,
     seed: int = 0,
-    modules: str | None = None,
-    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
+    modules: ModulesOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Play a tournament or a match between players, and rate them.
 
@@ -82,9 +82,6 @@ def arena_command(
         move_seconds: time limit for a move of an external program (`gtp:COMMAND`,
             `uci:COMMAND`), which otherwise forfeits the game.
         seed: seed of openings and players.
-        modules: MODULE:NAME, the azjax.networks.CustomModules of a network that has
-            modules of your own.
-        as_json: print one JSON object.
     """
     num_games = games_per_match
     if num_games is None:

@@ -20,8 +20,8 @@ from azjax.commands.arena import (
     run_tournament,
 )
 from azjax.commands.common import INTERRUPTED
-from azjax.commands.custom_modules import read_custom_modules
-from azjax.commands.tables import print_line, tables_console
+from azjax.commands.custom_modules import ModulesOption, read_custom_modules
+from azjax.commands.tables import JsonOption, print_line, tables_console
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.files import replace_file
 from azjax.games import game_title
@@ -51,8 +51,8 @@ def compare_command(
     plot: Annotated[str | None, tyro.conf.arg(metavar="FILE.png")] = None,
     games: int = 0,
     simulations: int = DEFAULT_SIMULATIONS,
-    modules: str | None = None,
-    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
+    modules: ModulesOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Compare runs of one game: the settings that differ, progress, and the strength
     in the last evaluation.
@@ -65,9 +65,6 @@ def compare_command(
         plot: a picture to write: strength over time and over positions.
         games: play so many games between the players of every two runs; 0 for none.
         simulations: network evaluations per move of the searches in these games.
-        modules: MODULE:NAME, the azjax.networks.CustomModules of a network that has
-            modules of your own.
-        as_json: print one JSON object.
     """
     if not 0 <= games <= MAX_GAMES or games % 2:
         raise ValueError(f"--games must be even, from 0 to {MAX_GAMES}: {games}")

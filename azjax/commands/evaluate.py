@@ -1,7 +1,6 @@
 """`azjax evaluate`: the strength of a trained player."""
 
 import json
-from typing import Annotated
 
 import jax
 import tyro
@@ -12,8 +11,8 @@ from rich.text import Text
 from azjax import games as all_games
 from azjax.arena import EvaluationReport, evaluate, read, shipped
 from azjax.arena.report import OPPONENTS
-from azjax.commands.custom_modules import read_custom_modules
-from azjax.commands.tables import WorkProgress, tables_console
+from azjax.commands.custom_modules import ModulesOption, read_custom_modules
+from azjax.commands.tables import JsonOption, WorkProgress, tables_console
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.players import (
     DEFAULT_SIMULATIONS,
@@ -35,8 +34,8 @@ def evaluate_command(
     simulations: int = DEFAULT_SIMULATIONS,
     games: int = 200,
     seed: int = 0,
-    modules: str | None = None,
-    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
+    modules: ModulesOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Count a player's mistakes in solved positions, and play matches.
 
@@ -49,9 +48,6 @@ def evaluate_command(
             Half as many are played from the initial position against the perfect
             player, if there is one for the game and its solver is installed.
         seed: seed of openings and players.
-        modules: MODULE:NAME, the azjax.networks.CustomModules of a network that has
-            modules of your own.
-        as_json: print one JSON object.
     """
     check_int("--simulations", simulations, 1, MAX_SIMULATIONS)
     if not 0 <= games <= MAX_GAMES or games % 2:

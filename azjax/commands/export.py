@@ -6,7 +6,7 @@ from typing import Annotated
 import tyro
 
 from azjax import games
-from azjax.commands.custom_modules import read_custom_modules
+from azjax.commands.custom_modules import ModulesOption, read_custom_modules
 from azjax.files import as_directory, resolved
 from azjax.play.page_files import check_browser_rules
 from azjax.players import load_run
@@ -20,7 +20,7 @@ def export_command(
     onnx: Annotated[str | None, tyro.conf.arg(metavar="FILE")] = None,
     web: Annotated[str | None, tyro.conf.arg(metavar="DIR")] = None,
     game: str | None = None,
-    modules: str | None = None,
+    modules: ModulesOption = None,
 ) -> None:
     """Write a trained player's network as an ONNX file, or the player as a web page.
 
@@ -32,8 +32,6 @@ def export_command(
         web: the directory to write: a static site with the player, which computes in
             the visitor's browser.
         game: the game, for `pretrained`.
-        modules: MODULE:NAME, the azjax.networks.CustomModules of a network that has
-            modules of your own.
     """
     if onnx is None and web is None:
         raise ValueError("give --onnx FILE or --web DIR: azjax export RUN --web DIR")

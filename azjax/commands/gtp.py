@@ -8,7 +8,7 @@ import tyro
 
 from azjax import games, players
 from azjax.commands.common import note
-from azjax.commands.custom_modules import read_custom_modules
+from azjax.commands.custom_modules import ModulesOption, read_custom_modules
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.play.gtp import GtpEngine, Inbox, serve
 from azjax.play.input_lines import read_lines
@@ -22,7 +22,7 @@ def gtp_command(
     *,
     player: str | None = None,
     seed: int = 0,
-    modules: str | None = None,
+    modules: ModulesOption = None,
 ) -> None:
     """Speak GTP 2, the Go Text Protocol, on the standard input and output.
 
@@ -37,8 +37,6 @@ def gtp_command(
             directory or `pretrained`. Default: the pretrained player of the game, else
             a search.
         seed: seed of the player.
-        modules: MODULE:NAME, the azjax.networks.CustomModules of a network that has
-            modules of your own.
     """
     check("--seed", seed, Seed)
     if player == "human":

@@ -1,10 +1,10 @@
 """`azjax plan`: forecasts whether a run fits into a device, and its speed there."""
 
 import dataclasses
+import functools
 import json
 import math
 from collections.abc import Sequence
-from typing import Annotated
 
 import jax
 import tyro
@@ -14,10 +14,10 @@ from rich.table import Column, Table
 from azjax.commands.common import note
 from azjax.commands.custom_modules import ModulesOption, read_custom_modules
 from azjax.commands.parsing import parse_known, split_game
+from azjax.commands.tables import JsonOption
 from azjax.commands.train import parse_train_config
 from azjax.devices import estimates, parse_device, use_all_cores
-from azjax.networks import CustomModules
-from azjax.training import TrainConfig, preset
+from azjax.training import preset
 from azjax.training.analysis.forecast import Forecast, forecast
 
 
@@ -27,7 +27,7 @@ def plan_command(
     *,
     device: str | None = None,
     modules: ModulesOption = None,
-    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Forecast memory and speed of a run on a device, which may be absent; `azjax plan
     GAME --help` lists the settings of the run.
@@ -36,11 +36,7 @@ def plan_command(
         game: a game that `azjax games` lists.
         device: a TPU slice, for example v5e:2x4, v4:2x2x2 or v6e:2x4, or NVIDIA GPUs:
             h100, h100:8, h200, a100, l4 or t4; by default the available devices.
-        as_json: print one JSON object.
     """
-    own = PlanOptions(device, modules, as_json)
-    _check_device(own)
-    _plan(_default(game, device), own, read_custom_modules(modules))
 
 
 def plan_with_settings(args: Sequence[str], prog: str) -> None:
@@ -50,14 +46,18 @@ def plan_with_settings(args: Sequence[str], prog: str) -> None:
     game, settings = split_game(args, prog)
     prog = f"{prog} {game}"
     own, settings = parse_known(PlanOptions, settings, prog=prog)
-    _check_device(own)
+    if own.device is not None:
+        parse_device(own.device)  # refused before anything is imported for it
+        jax.config.update("jax_platforms", "cpu")  # no accelerator is needed
     use_all_cores()
     modules = read_custom_modules(own.modules)  # first, as it may register a trunk
     config = parse_train_config(
         game,
         settings,
         prog=prog,
-        settings=lambda **changes: _default(game, own.device, **changes),
+        settings=functools.partial(
+            preset, "auto" if own.device is None else "accelerator", game
+        ),
         purpose=(
             f"Compile a run of {game} for --device, which may be absent (v5e:2x4, "
             "h100:8 and others; by default the available devices), and print memory, "
@@ -65,33 +65,6 @@ def plan_with_settings(args: Sequence[str], prog: str) -> None:
             "are those of `azjax train`: "
         ),
     )
-    _plan(config, own, modules)
-
-
-@dataclasses.dataclass(frozen=True)
-class PlanOptions:
-    """Arguments besides the settings of the run."""
-
-    device: str | None = None
-    modules: ModulesOption = None
-    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False
-
-
-def _check_device(own: PlanOptions) -> None:
-    """Checks the device's name, before anything is imported for it."""
-    if own.device is not None:
-        parse_device(own.device)
-        # The process needs no accelerator.
-        jax.config.update("jax_platforms", "cpu")
-
-
-def _default(game: str, device: str | None, **changes: object) -> TrainConfig:
-    """Returns the default settings; for a given device, those of the accelerator
-    preset."""
-    return preset("auto" if device is None else "accelerator", game, **changes)
-
-
-def _plan(config: TrainConfig, own: PlanOptions, modules: CustomModules | None) -> None:
     result = forecast(
         config,
         own.device,
@@ -103,6 +76,15 @@ def _plan(config: TrainConfig, own: PlanOptions, modules: CustomModules | None) 
     else:
         print_forecast(Console(), result)
     result.check()
+
+
+@dataclasses.dataclass(frozen=True)
+class PlanOptions:
+    """Arguments besides the settings of the run."""
+
+    device: str | None = None
+    modules: ModulesOption = None
+    as_json: JsonOption = False
 
 
 def print_forecast(console: Console, result: Forecast) -> None:
@@ -142,20 +124,15 @@ def print_forecast(console: Console, result: Forecast) -> None:
     needed, phase = result.needed
     usable = "" if result.usable is None else f" of {_short(result.usable)}B"
     seconds = sum(one.seconds for one in result.phases)
-    memory = [
+    lines = [
         "loops of a length that depends on data count once, except searches"
         f"\n\ncompiled in {seconds:.0f} s in total",
         f"always on a chip: {', '.join(parts)}; of self-play's temporaries about "
         f"{_short(result.trees)}B are trees",
         f"peak per chip: {_short(needed)}B{usable}, with all code, in {phase}",
     ]
-    for line in (*memory, *_work(result), *_speed(result)):
-        console.print(line, highlight=False, soft_wrap=True)
-
-
-def _work(result: Forecast) -> list[str]:
     work = result.work
-    lines = ["\nnetwork, one position:"]
+    lines.append("\nnetwork, one position:")
     for product, number in work.forward.items():
         shapes = " by ".join("x".join(map(str, one)) for one in product[1:3])
         lines.append(
@@ -168,7 +145,8 @@ def _work(result: Forecast) -> list[str]:
         f"updates, one position: {work.replay_ratio:g} samples * "
         f"{_short(work.update)}FLOP = {_short(work.replay_ratio * work.update)}FLOP"
     )
-    return lines
+    for line in (*lines, *_speed(result)):
+        console.print(line, highlight=False, soft_wrap=True)
 
 
 def _speed(result: Forecast) -> list[str]:

@@ -8,7 +8,7 @@ import tyro
 
 from azjax import games
 from azjax.commands.common import INTERRUPTED, PIPE_CLOSED, note
-from azjax.commands.custom_modules import read_custom_modules
+from azjax.commands.custom_modules import ModulesOption, read_custom_modules
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.play.input_lines import drop_typeahead
 from azjax.play.opponents import default_opponent
@@ -30,7 +30,7 @@ def play_command(
     seed: int = 0,
     load: str | None = None,
     plain: bool = False,
-    modules: str | None = None,
+    modules: ModulesOption = None,
 ) -> None:
     """Play a game in the terminal; type `help` for the commands.
 
@@ -46,8 +46,6 @@ def play_command(
         seed: seed of the opponent.
         load: a saved game to continue.
         plain: print lines instead of using the full screen.
-        modules: MODULE:NAME, the azjax.networks.CustomModules of a network that has
-            modules of your own.
     """
     check("--seed", seed, Seed)
     enable_compilation_cache()

@@ -5,7 +5,7 @@ from pathlib import Path
 import tyro
 
 from azjax.commands.common import note
-from azjax.commands.custom_modules import read_custom_modules
+from azjax.commands.custom_modules import ModulesOption, read_custom_modules
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.data import stored_game
 from azjax.files import as_directory
@@ -21,7 +21,7 @@ def reanalyze_command(
     player: str,
     to: str,
     seed: int = 0,
-    modules: str | None = None,
+    modules: ModulesOption = None,
 ) -> None:
     """Search stored games again with a newer player, to learn from better targets.
 
@@ -34,8 +34,6 @@ def reanalyze_command(
             azjax play; RUN is a run directory, a player directory, or `pretrained`.
         to: the new directory, for `azjax train --learn-from` and `azjax data`.
         seed: seed of the player.
-        modules: MODULE:NAME, the azjax.networks.CustomModules of a network that has
-            modules of your own.
     """
     if not sources:
         raise ValueError("give at least one run with games")

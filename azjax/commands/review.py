@@ -3,7 +3,6 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Annotated
 
 import tyro
 from rich.console import Console
@@ -12,7 +11,8 @@ from rich.text import Text
 
 from azjax import games
 from azjax.commands.common import note
-from azjax.commands.custom_modules import read_custom_modules
+from azjax.commands.custom_modules import ModulesOption, read_custom_modules
+from azjax.commands.tables import JsonOption
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.games import Game, GameRecord
 from azjax.games.game_record import RESULTS
@@ -41,8 +41,8 @@ def review_command(
     number: int = 1,
     player: str | None = None,
     seed: int = 0,
-    modules: str | None = None,
-    as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
+    modules: ModulesOption = None,
+    as_json: JsonOption = False,
 ) -> None:
     """Review a game: a player's value of every position, and the mistakes.
 
@@ -59,9 +59,6 @@ def review_command(
             alphazero:RUN?simulations=800. Default: the pretrained player of the game,
             else a search.
         seed: seed of the reviewer.
-        modules: MODULE:NAME, the azjax.networks.CustomModules of a network that has
-            modules of your own.
-        as_json: print one JSON object.
     """
     check_int("--number", number, 1)
     check("--seed", seed, Seed)

@@ -11,7 +11,7 @@ from urllib.parse import quote
 import tyro
 
 from azjax.commands.common import INTERRUPTED
-from azjax.commands.custom_modules import read_custom_modules
+from azjax.commands.custom_modules import ModulesOption, read_custom_modules
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.play.server import (
     PlayerRegistry,
@@ -36,7 +36,7 @@ def serve_command(
         tyro.conf.UseAppendAction,
     ] = (),
     runs: str = "runs",
-    modules: str | None = None,
+    modules: ModulesOption = None,
     host: str = "127.0.0.1",
     port: int = 8000,
     names: tuple[str, ...] = (),
@@ -52,8 +52,6 @@ def serve_command(
         player: a further player of a game, for example chess=mcts:1000 or, with its
             name on the page, go=gnu=gtp:COMMAND or chess=sf=uci:COMMAND; repeatable.
         runs: directory of the runs whose players and progress are shown.
-        modules: MODULE:NAME, the azjax.networks.CustomModules of a network that has
-            modules of your own.
         host: address to listen on; 0.0.0.0 accepts other machines.
         port: port to listen on; 0: any free one.
         names: further host names of this server, for example its domain behind a proxy.

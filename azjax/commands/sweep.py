@@ -9,7 +9,7 @@ import tyro
 
 from azjax.commands.common import STOPPED, note
 from azjax.commands.compare import print_comparison
-from azjax.commands.custom_modules import read_custom_modules
+from azjax.commands.custom_modules import ModulesOption, read_custom_modules
 from azjax.commands.tables import print_line, tables_console
 from azjax.commands.train import parse_train_config
 from azjax.program import error_line, is_users_mistake
@@ -31,7 +31,7 @@ def sweep_command(
     *,
     directory: str | None = None,
     allow: tuple[str, ...] = (),
-    modules: str | None = None,
+    modules: ModulesOption = None,
 ) -> None:
     """Train a run for each combination of the settings in a file, one after the other,
     and compare them.
@@ -47,8 +47,6 @@ def sweep_command(
         allow: settings that the file may decide although they start programs, or read
             or send something outside of the runs, such as learn_from and
             evaluation.opponents; only for a file of your own.
-        modules: MODULE:NAME, the azjax.networks.CustomModules of a network that has
-            modules of your own.
     """
     own_modules = read_custom_modules(modules)  # first, as it may register a trunk
     path = Path(file)

@@ -3,8 +3,9 @@
 import datetime
 import sys
 import time
-from typing import Self
+from typing import Annotated, Self
 
+import tyro
 from rich.console import Console
 from rich.progress import (
     BarColumn,
@@ -18,6 +19,8 @@ from rich.text import Text
 from azjax.text import printable
 
 LINE_SECONDS = 30.0  # between lines
+
+JsonOption = Annotated[bool, tyro.conf.arg(name="json", help="print one JSON object.")]
 
 
 def tables_console(as_json: bool) -> Console:

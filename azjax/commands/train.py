@@ -15,7 +15,6 @@ from azjax.commands.parsing import parse, parse_known, split_game
 from azjax.devices import use_all_cores
 from azjax.networks.trunks import TRUNKS
 from azjax.players import TrainedPlayer
-from azjax.program import NAME
 from azjax.search import SEARCHES
 from azjax.training import (
     Run,
@@ -50,7 +49,6 @@ def train_command(game: tyro.conf.Positional[str]) -> None:
     Args:
         game: a game that `azjax games` lists.
     """
-    train_with_settings([game], f"{NAME} train")
 
 
 def train_with_settings(args: Sequence[str], prog: str) -> None:

@@ -8,7 +8,6 @@ from rich.console import Console
 from azjax.commands.common import STOPPED
 from azjax.commands.parsing import parse_known, split_game
 from azjax.commands.train import Given, continued, parse_settings
-from azjax.program import NAME
 from azjax.training.analysis.summary import print_q_run
 from azjax.training.config import QConfig
 from azjax.training.q_learning import train_q
@@ -22,7 +21,6 @@ def train_q_command(game: tyro.conf.Positional[str]) -> None:
     Args:
         game: a game that `azjax games` lists.
     """
-    train_q_with_settings([game], f"{NAME} train-q")
 
 
 def train_q_with_settings(args: Sequence[str], prog: str) -> None:

@@ -8,7 +8,7 @@ import tyro
 
 from azjax import games, players
 from azjax.commands.common import PIPE_CLOSED, note
-from azjax.commands.custom_modules import read_custom_modules
+from azjax.commands.custom_modules import ModulesOption, read_custom_modules
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.play.input_lines import read_lines
 from azjax.play.opponents import default_opponent
@@ -25,7 +25,7 @@ def uci_command(
     *,
     player: str | None = None,
     seed: int = 0,
-    modules: str | None = None,
+    modules: ModulesOption = None,
 ) -> None:
     """Speak UCI, the Universal Chess Interface, on the standard input and output.
 
@@ -40,8 +40,6 @@ def uci_command(
         player: the player, such as alphazero:RUN?simulations=800, where RUN is a run
             directory. Default: a search.
         seed: seed of the player.
-        modules: MODULE:NAME, the azjax.networks.CustomModules of a network that has
-            modules of your own.
     """
     check("--seed", seed, Seed)
     enable_compilation_cache()

@@ -28,7 +28,7 @@ to move, as in Leela Zero.
 """
 
 import dataclasses
-import itertools
+import functools
 import math
 import os
 import queue
@@ -46,7 +46,7 @@ from azjax.games import Game, GameRecord, State, host
 from azjax.games.game_record import score_text
 from azjax.games.host import first_state, legal_actions, next_state, rewards
 from azjax.play.root_moves import RestrictedGame, restricted
-from azjax.play.text_output import expected_actions, rank_moves
+from azjax.play.text_output import RankedMove, expected_actions, rank_moves
 from azjax.players import (
     AnyPlayer,
     ExternalPlayer,
@@ -70,36 +70,8 @@ MAX_FILE_BYTES = 10**6
 AREA_RULES = ("chinese", "aga", "new_zealand")
 
 
-class Command(NamedTuple):
-    """A parsed line.
-
-    id: the digits before the command, may be empty.
-    name: the command; empty if the line has only an id.
-    arguments: the remaining words.
-    """
-
-    id: str
-    name: str
-    arguments: list[str]
-
-
 class CommandError(Exception):
     """A failed command; the message is sent to the client."""
-
-
-def parse(line: bytes) -> Command | None:
-    """Parses a line; returns None if it has only spaces and a comment.
-
-    Control characters and non-ASCII bytes are ignored.
-    """
-    text = line.decode("ascii", errors="ignore").replace("\t", " ")
-    text = "".join(filter(str.isprintable, text)).partition("#")[0]
-    words = text.split()
-    if not words:
-        return None
-    command_id = words.pop(0) if words[0].isdecimal() else ""
-    name = words.pop(0) if words else ""
-    return Command(command_id, name, words)
 
 
 class Arguments(list[str]):
@@ -135,20 +107,6 @@ class Arguments(list[str]):
         if not math.isfinite(value):
             raise CommandError(SYNTAX_ERROR)
         return value
-
-
-def success(command_id: str, text: str) -> str:
-    """Returns a complete successful response."""
-    first, *rest = text.split("\n")
-    # An empty line would end the response.
-    lines = [f"={command_id} {first}", *(line for line in rest if line.strip())]
-    return "\n".join(lines) + "\n\n"
-
-
-def failure(command_id: str, message: str) -> str:
-    """Returns a complete error response, in a line of bounded length."""
-    text = printable(" ".join(message.split()), MAX_MESSAGE)
-    return f"?{command_id} {text}\n\n"
 
 
 class Inbox:
@@ -355,91 +313,39 @@ def _with_option(game: Game, option: str, value: float) -> Game:
     return games.make(game.name, **{**chosen, option: value})
 
 
-class AnalyzedMove(NamedTuple):
-    """A move of an analysis line.
+def analysis_line(
+    game: Game, state: State, decision: MoveDecision, max_moves: int, *, is_kata: bool
+) -> str:
+    """Returns a decision in the format of `lz-analyze`, or of `kata-analyze`.
 
-    action: the move.
-    visits: visits in the search.
-    value: expected result for the player to move, in [-1, 1].
-    prior: probability before the search, in [0, 1].
-    line: the principal variation, with the move.
+    They have no form for moves of players without a search: there the chosen move
+    counts as visited once, the others not at all, and each has the value of the
+    position.
     """
-
-    action: int
-    visits: int
-    value: float
-    prior: float
-    line: list[int]
-
-    @property
-    def win_rate(self) -> float:
-        """The expected result as a probability of winning."""
-        return min(max((1 + self.value) / 2, 0.0), 1.0)
-
-
-def analyzed_moves(decision: MoveDecision) -> list[AnalyzedMove]:
-    """Returns the visited moves in the order of `rank_moves`.
-
-    GTP has no form for moves of players without a search: there the chosen move counts
-    as visited once, the others not at all, and each has the value of the position.
-    """
-    chosen, line = decision.action, expected_actions(decision)
-    value = decision.value or 0.0
-    found = [
-        AnalyzedMove(
-            action=move.action,
-            visits=int(move.action == chosen) if move.visits is None else move.visits,
-            value=value if move.value is None else move.value,
-            prior=move.prior,
-            line=line if move.action == chosen else [move.action],
+    chosen, value = decision.action, decision.value or 0.0
+    ranked = rank_moves(decision) or [RankedMove(chosen, 0.0, None, None)]
+    shown = [move for move in ranked if move.visits != 0 or move.action == chosen]
+    texts = []
+    for order, move in enumerate(shown[:max_moves]):
+        visits = int(move.action == chosen) if move.visits is None else move.visits
+        utility = value if move.value is None else move.value
+        win_rate = min(max((1 + utility) / 2, 0.0), 1.0)
+        if is_kata:
+            numbers = f"utility {utility:.6f} winrate {win_rate:.6f}"
+            numbers += f" prior {move.prior:.6f}"
+        else:
+            numbers = f"winrate {round(10_000 * win_rate)}"
+            numbers += f" prior {round(10_000 * move.prior)}"
+        line, after = [], state
+        is_chosen = move.action == chosen
+        for action in expected_actions(decision) if is_chosen else [move.action]:
+            line.append(to_vertex(game, after, action))
+            after = next_state(game, after, action)
+        texts.append(
+            f"info move {to_vertex(game, state, move.action)} visits {visits} "
+            f"{numbers} order {order} pv {' '.join(line)}"
         )
-        for move in rank_moves(decision)
-        if move.visits is None or move.visits > 0 or move.action == chosen
-    ]
-    return found or [AnalyzedMove(chosen, 1, value, 0.0, line)]
-
-
-def lz_line(game: Game, state: State, decision: MoveDecision, max_moves: int) -> str:
-    """Returns a decision in the format of `lz-analyze`."""
-    return " ".join(
-        f"info move {to_vertex(game, state, move.action)} visits {move.visits} "
-        f"winrate {round(10_000 * move.win_rate)} "
-        f"prior {round(10_000 * move.prior)} "
-        f"order {order} pv {_line(game, state, move)}"
-        for order, move in enumerate(analyzed_moves(decision)[:max_moves])
-    )
-
-
-def kata_line(game: Game, state: State, decision: MoveDecision, max_moves: int) -> str:
-    """Returns a decision in the format of `kata-analyze`."""
-    return " ".join(
-        f"info move {to_vertex(game, state, move.action)} visits {move.visits} "
-        f"utility {move.value:.6f} winrate {move.win_rate:.6f} "
-        f"prior {move.prior:.6f} order {order} pv {_line(game, state, move)}"
-        for order, move in enumerate(analyzed_moves(decision)[:max_moves])
-    )
-
-
-def repeated(decide: Callable[[], MoveDecision]) -> Iterator[MoveDecision]:
-    """Yields decisions endlessly.
-
-    While each call of `decide` has more visits, because the player reuses its tree, it
-    is called again; otherwise the last decision is repeated.
-    """
-    decision, visits = decide(), -1
-    while True:
-        yield decision
-        if decision.analysis is not None and decision.analysis.visits.sum() > visits:
-            visits = decision.analysis.visits.sum()
-            decision = decide()
-
-
-def _line(game: Game, state: State, move: AnalyzedMove) -> str:
-    vertices = []
-    for action in move.line:
-        vertices.append(to_vertex(game, state, action))
-        state = next_state(game, state, action)
-    return " ".join(vertices)
+    return " ".join(texts)
 
 
 Writer = Callable[[Game, State, MoveDecision, int], str]
@@ -498,11 +404,12 @@ class GtpEngine:
             "showboard": lambda words: f"\n{self._history.to_text()}",
             "final_score": lambda words: score_text(self._history.score()),
         }
-        for name, write in (("lz", lz_line), ("kata", kata_line)):
+        for name in ("lz", "kata"):
+            write = functools.partial(analysis_line, is_kata=name == "kata")
             self._commands |= {
-                f"{name}-analyze": lambda words, w=write: self._analyze(w, words),
-                f"{name}-genmove_analyze": (
-                    lambda words, w=write: self._analyzed_move(w, words)
+                f"{name}-analyze": functools.partial(self._analyze, write),
+                f"{name}-genmove_analyze": functools.partial(
+                    self._analyzed_move, write
                 ),
             }
         if game.record_format.suffix == "sgf":
@@ -563,16 +470,23 @@ class GtpEngine:
 
     def _analyze(self, write: Writer, words: Arguments) -> AnalysisReport:
         position, allowed, interval, most = self._analysis_arguments(words)
-        decisions = repeated(lambda: self._decide(position, allowed))
         try:
-            first = next(decisions)
+            first = self._decide(position, allowed)
         except ResignError as error:
             raise CommandError(str(error)) from error
-        lines = (
-            write(self._history.game, position.state, decision, most)
-            for decision in itertools.chain([first], decisions)
-        )
-        return AnalysisReport(interval / 100, lines)
+
+        def lines() -> Iterator[str]:
+            # While each decision has more visits, because the player reuses its tree,
+            # it decides again; otherwise the last decision is repeated.
+            decision, visits = first, -1
+            while True:
+                yield write(self._history.game, position.state, decision, most)
+                analysis = decision.analysis
+                if analysis is not None and analysis.visits.sum() > visits:
+                    visits = analysis.visits.sum()
+                    decision = self._decide(position, allowed)
+
+        return AnalysisReport(interval / 100, lines())
 
     def _analyzed_move(self, write: Writer, words: Arguments) -> str:
         position, allowed, _, most = self._analysis_arguments(words)
@@ -735,26 +649,32 @@ def serve(engine: GtpEngine, inbox: Inbox, write: Callable[[str], object]) -> No
     """Answers commands until `quit` or the end of the input; `write` sends text
     without buffering."""
     while (line := inbox.get()) is not None:
-        command = parse(line)
-        if command is None:
+        # Control characters, non-ASCII bytes and comments are ignored.
+        text = line.decode("ascii", errors="ignore").replace("\t", " ")
+        words = "".join(filter(str.isprintable, text)).partition("#")[0].split()
+        if not words:
             continue
+        number = words.pop(0) if words[0].isdecimal() else ""
+        name = words.pop(0) if words else ""
         try:
-            answer = engine.execute(command.name, command.arguments)
+            answer = engine.execute(name, words)
         except CommandError as error:
-            write(failure(command.id, str(error)))
+            message = printable(" ".join(str(error).split()), MAX_MESSAGE)
+            write(f"?{number} {message}\n\n")
             continue
-        if isinstance(
-            answer, AnalysisReport
-        ):  # until the next line, which may be empty
-            write(f"={command.id}\n")
+        if isinstance(answer, AnalysisReport):  # until another line, perhaps empty
+            write(f"={number}\n")
             for text in answer.lines:
                 write(f"{text}\n")
                 if inbox.wait(answer.interval):
                     break
             write("\n")
         else:
-            write(success(command.id, answer))
-        if command.name == "quit":
+            first, *rest = answer.split("\n")
+            # An empty line would end the response.
+            lines = [f"={number} {first}", *(text for text in rest if text.strip())]
+            write("\n".join(lines) + "\n\n")
+        if name == "quit":
             return
 
 

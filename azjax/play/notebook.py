@@ -1,5 +1,6 @@
 """The page in a notebook cell, as a widget; needs anywidget."""
 
+import asyncio
 import functools
 import json
 import os
@@ -14,27 +15,11 @@ from azjax.play.opponents import default_opponent
 from azjax.play.page_files import joined, page_files
 from azjax.play.review import find_game
 from azjax.play.server.catalog import Catalog, GameOffer, PlayerOffer
+from azjax.play.server.client import Client, StartedGame, ThreadPools
 from azjax.play.server.limits import ServerLimits
-from azjax.play.server.messages import (
-    DecisionRequest,
-    MessageError,
-    ReviewRequest,
-    StartRequest,
-    StopRequest,
-    parse,
-)
-from azjax.play.server.positions import (
-    RESIGNATION,
-    answer,
-    describe_decision,
-    describe_record,
-    describe_review,
-)
-from azjax.play.server.registry import LoadedPlayer, PlayerRegistry, QueuedPlayer
-from azjax.play.server.search_workers import Job
-from azjax.play.server.search_workers import report as report_error
+from azjax.play.server.positions import describe_record
+from azjax.play.server.registry import PlayerRegistry
 from azjax.players import AnyPlayer
-from azjax.players.simple import perfect_player
 from azjax.settings import check_int
 
 try:
@@ -121,9 +106,6 @@ def _board(
 class Board(anywidget.AnyWidget):
     """The widget; it answers the messages of its views (the displays of its cell).
 
-    pending: the decision or review that each view waits for, by the number of the view,
-        with the number of the message.
-
     Args:
         game: the game.
         opponent: the player.
@@ -137,8 +119,7 @@ class Board(anywidget.AnyWidget):
     _begins = traitlets.Unicode().tag(sync=True)
     _reviewed = traitlets.Dict(allow_none=True).tag(sync=True)
 
-    _opponent: LoadedPlayer | None = None
-    _registry: PlayerRegistry | None = None
+    _loop: asyncio.AbstractEventLoop | None = None  # once the board is complete
 
     def __init__(
         self,
@@ -148,8 +129,6 @@ class Board(anywidget.AnyWidget):
         seed: int,
         record: GameRecord | None = None,
     ):
-        self.pending: dict[int, tuple[Job | QueuedPlayer, int]] = {}
-        self._lock = threading.Lock()
         self._esm, page, style = _page()
         begins = ("you", "computer")[user_player]
         reviewed = None if record is None else describe_record(record)
@@ -158,135 +137,63 @@ class Board(anywidget.AnyWidget):
         player = PlayerOffer(title, title, opponent)
         offer = GameOffer(repr(game), game, {title: player})
         catalog = Catalog({offer.key: offer}, Path("runs"), has_all=False)
-        registry = PlayerRegistry(catalog, ServerLimits(), seed)
-        self._description = registry.describe(offer, player)
-        self._rules = registry.rules(offer)
-        self._opponent, self._registry = registry.load(offer, player), registry
+        self._registry = PlayerRegistry(catalog, ServerLimits(), seed)
+        self._registry.describe(offer, player)  # compiles the rules and the search
+        self._pools = ThreadPools()
+        self._game = StartedGame(offer, player, self._registry.rules(offer))
+        self._views: dict[int, _View] = {}
+        is_ready = threading.Event()
+        threading.Thread(
+            target=lambda: asyncio.run(self._live(is_ready)),
+            name="azjax-board",
+            daemon=True,
+        ).start()
+        is_ready.wait()
         self.on_msg(self._receive)
         if self.comm is not None:
             self.comm.on_close(lambda _: self.close())
 
     def close(self) -> None:
         """Closes the widget and cancels its decisions."""
-        with self._lock:
-            jobs = [job for job, _ in self.pending.values()]
-            self.pending.clear()
-        for job in jobs:
-            job.cancel()
-        if self._registry is not None:
-            self._registry.close()
+        loop, self._loop = self._loop, None
+        if loop is not None:
+            loop.call_soon_threadsafe(self._is_closed.set)
         super().close()
 
+    async def _live(self, is_ready: threading.Event) -> None:
+        """Lets the views answer in this event loop until the board is closed."""
+        self._loop, self._is_closed = asyncio.get_running_loop(), asyncio.Event()
+        is_ready.set()
+        await self._is_closed.wait()
+        for view in self._views.values():
+            view.stop()
+        self._pools.close()
+        self._registry.close()
+
     def _receive(self, _: Any, content: dict[str, Any], buffers: Any) -> None:
-        """Answers a message of a view; decisions are answered later, by another
-        thread."""
+        """Lets a view answer a message; the view does not name game and player."""
         del buffers
-        view = content.get("view")
-        if not isinstance(view, int):
+        number, params = content.get("view"), content.get("params")
+        if self._loop is None or not isinstance(number, int):
             return
-        try:
-            message = parse(json.dumps(content), self._rules.game.max_moves)
-        except MessageError as error:
-            self._answer(view, error.id, "error", str(error))
-            return
-        try:
-            match message:
-                case DecisionRequest():
-                    self._decide(view, message)
-                case ReviewRequest():
-                    self._review(view, message)
-                case StartRequest():
-                    self._answer(view, message.id, "answer", self._description)
-                case StopRequest():
-                    self._cancel(view)
-                    self._answer(view, message.id, "answer", None)
-                case _:
-                    value = answer(self._rules, message)
-                    self._answer(view, message.id, "answer", value)
-        except ValueError as error:
-            self._answer(view, message.id, "error", str(error))
-        except Exception as error:
-            self._answer(view, message.id, "error", report_error(error))
+        if isinstance(params, dict):
+            names = {"game": self._game.offer.key, "player": self._game.player.name}
+            content = {**content, "params": {**params, **names}}
+        view = self._views.setdefault(number, _View(self, number))
+        answered = view.answer(json.dumps(content))
+        asyncio.run_coroutine_threadsafe(answered, self._loop)
 
-    def _decide(self, view: int, message: DecisionRequest) -> None:
-        assert self._opponent is not None
-        self._cancel(view)
-        rules, state = self._rules, self._rules.state(message.actions)
-        if state.terminated:
-            raise ValueError("the game is over")
-        worker, simulations = self._opponent.worker(message.simulations)
 
-        def notify() -> None:
-            if job.error is not None:
-                self._answer(view, message.id, "error", job.error)
-            elif job.is_resigned:
-                self._answer(view, message.id, "answer", RESIGNATION)
-            elif job.progress is not None:
-                kind = "answer" if job.is_done else "progress"
-                with_tree = job.is_done and message.tree
-                decision = describe_decision(
-                    rules,
-                    state,
-                    *job.progress,
-                    with_tree=with_tree,
-                    is_timed_out=job.is_timed_out,
-                )
-                self._answer(view, message.id, kind, decision)
-            elif job.stage is not None:
-                self._answer(view, message.id, "stage", job.stage)
-            if job.is_done:
-                self._end(view, job)
+class _View(Client):
+    """A view of a board."""
 
-        job = Job(state, message.actions, simulations, notify, ServerLimits())
-        self.pending[view] = job, message.id
-        worker.submit(job)
+    def __init__(self, board: Board, number: int):
+        super().__init__(board._registry, board._pools, board._game)
+        self._board, self._number = board, number
 
-    def _review(self, view: int, message: ReviewRequest) -> None:
-        """Reviews a game in another thread."""
-        assert self._opponent is not None
-        self._cancel(view)
-        reviewer = QueuedPlayer(self._opponent, ServerLimits())
-        solver = perfect_player(self._rules.game)
-
-        def report(move: dict[str, Any]) -> None:
-            self._answer(view, message.id, "progress", move)
-
-        def run() -> None:
-            kind, value = "answer", None
-            try:
-                value = describe_review(
-                    self._rules, message.actions, reviewer, solver, report
-                )
-            except ValueError as error:
-                kind, value = "error", str(error)
-            except Exception as error:
-                kind, value = "error", report_error(error)
-            # A cancelled review is answered already.
-            if self._end(view, reviewer):
-                self._answer(view, message.id, kind, value)
-
-        self.pending[view] = reviewer, message.id
-        threading.Thread(target=run, name="azjax-review", daemon=True).start()
-
-    def _cancel(self, view: int) -> None:
-        """Cancels the running decision or review and answers its request with None."""
-        with self._lock:
-            job, id = self.pending.pop(view, (None, None))
-        if job is not None and not job.is_done:
-            job.cancel()
-            self._answer(view, id, "answer", None)
-
-    def _end(self, view: int, job: Job | QueuedPlayer) -> bool:
-        """Removes what a view waited for, unless a newer request has replaced it;
-        returns whether it was there."""
-        with self._lock:
-            is_newest = self.pending.get(view, (None, None))[0] is job
-            if is_newest:
-                del self.pending[view]
-            return is_newest
-
-    def _answer(self, view: int, id: int | None, kind: str, value: Any) -> None:
-        self.send({"id": id, "kind": kind, "value": value, "view": view})
+    async def send(self, id: int | None, kind: str, value: Any) -> None:
+        """Sends a message to the view."""
+        self._board.send({"id": id, "kind": kind, "value": value, "view": self._number})
 
 
 @functools.cache

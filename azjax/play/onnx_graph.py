@@ -59,9 +59,9 @@ def to_onnx(trained: TrainedPlayer) -> onnx.ModelProto:
     if model.line_length:
         observation = _write_line_planes(writer, observation, model.line_length)
     features = _write_trunk(writer, observation, model.trunk)
-    logits = _write_policy_head(writer, features, model.policy_head)
+    logits = _write_head(writer, features, model.policy_head)
     writer.add("Identity", logits, output="policy_logits")
-    value_logits = _write_value_head(writer, features, model.value_head)
+    value_logits = _write_head(writer, features, model.value_head)
     # The probabilities of win, draw and loss; see `result_probabilities`.
     if trained.config.value_head == "wdl":
         writer.add("Softmax", value_logits, axis=1, output="result")
@@ -210,40 +210,30 @@ def _add_pooled(writer: _Writer, x: str, pooled: str, linear: nnx.Linear) -> str
     return writer.add("Add", x, writer.add("Unsqueeze", bias, writer.constant([2, 3])))
 
 
-def _write_policy_head(writer: _Writer, features: str, head: nnx.Module) -> str:
-    if type(head) is PolicyHead:
-        return _write_dense_head(writer, features, head)
-    if type(head) is not BoardPolicyHead:
-        raise ValueError(_unknown("head", head))
-    x = _write_conv(writer, features, head.conv)
-    pooled = _write_pool(writer, writer.add("Relu", x))
-    x = writer.add("Relu", _add_pooled(writer, x, pooled, head.pooled))
-    planes = writer.add(
-        "Transpose", _write_conv(writer, x, head.planes), perm=TO_CHANNELS_LAST
-    )
-    logits = writer.add("Flatten", planes)
-    if head.others is None:
-        return logits
-    return writer.add(
-        "Concat", logits, _write_linear(writer, pooled, head.others), axis=1
-    )
-
-
-def _write_value_head(writer: _Writer, features: str, head: nnx.Module) -> str:
-    if type(head) is ValueHead:
-        return _write_dense_head(writer, features, head)
-    if type(head) is not BoardValueHead:
-        raise ValueError(_unknown("head", head))
-    x = writer.add("Relu", _write_conv(writer, features, head.conv))
-    hidden = _write_linear(writer, _write_pool(writer, x), head.hidden)
-    return _write_linear(writer, writer.add("Relu", hidden), head.linear)
-
-
-def _write_dense_head(writer: _Writer, features: str, head: Head) -> str:
-    if head.conv is not None:
+def _write_head(writer: _Writer, features: str, head: nnx.Module) -> str:
+    """Returns the logits of a policy or value head."""
+    if type(head) in (PolicyHead, ValueHead):
+        assert isinstance(head, Head)
+        if head.conv is not None:
+            x = writer.add("Relu", _write_conv(writer, features, head.conv))
+            features = writer.add("Transpose", x, perm=TO_CHANNELS_LAST)
+        return _write_linear(writer, writer.add("Flatten", features), head.linear)
+    if type(head) is BoardPolicyHead:
+        x = _write_conv(writer, features, head.conv)
+        pooled = _write_pool(writer, writer.add("Relu", x))
+        x = writer.add("Relu", _add_pooled(writer, x, pooled, head.pooled))
+        planes = _write_conv(writer, x, head.planes)
+        planes = writer.add("Transpose", planes, perm=TO_CHANNELS_LAST)
+        logits = writer.add("Flatten", planes)
+        if head.others is None:
+            return logits
+        others = _write_linear(writer, pooled, head.others)
+        return writer.add("Concat", logits, others, axis=1)
+    if type(head) is BoardValueHead:
         x = writer.add("Relu", _write_conv(writer, features, head.conv))
-        features = writer.add("Transpose", x, perm=TO_CHANNELS_LAST)
-    return _write_linear(writer, writer.add("Flatten", features), head.linear)
+        hidden = _write_linear(writer, _write_pool(writer, x), head.hidden)
+        return _write_linear(writer, writer.add("Relu", hidden), head.linear)
+    raise ValueError(_unknown("head", head))
 
 
 def _write_conv(writer: _Writer, x: str, conv: nnx.Conv) -> str:

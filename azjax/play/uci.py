@@ -566,7 +566,16 @@ class UciEngine:
             self._note("the position is not set up" if state is None else "game over")
             self._last = self._submit(lambda: (clock.wait(), self._send(NO_MOVE)))
             return
-        allowed = self._allowed(state, search_moves(words))
+        # Of the moves that the search is restricted to, the legal ones; else all.
+        allowed, illegal = np.zeros(self._game.num_actions, bool), []
+        for text in search_moves(words)[: self._game.max_legal_actions]:
+            try:
+                allowed[read_generously(self._game, state, text)] = True
+            except ValueError:
+                illegal.append(text)
+        if illegal:
+            self._note(f"searchmoves has no legal moves in: {' '.join(illegal)}")
+        chosen = allowed if allowed.any() else None
         simulations, most = self._simulations, self._num_variations
         moves: list[str] = []  # of the best line so far
 
@@ -578,21 +587,9 @@ class UciEngine:
             self._send(*info_lines(progress, lines))
 
         def search() -> None:
-            self._searcher.search(state, clock, simulations, report, allowed)
+            self._searcher.search(state, clock, simulations, report, chosen)
             clock.wait()
             ponder = f" ponder {moves[1]}" if len(moves) > 1 else ""
             self._send(f"bestmove {moves[0]}{ponder}")
 
         self._last = self._submit(search)
-
-    def _allowed(self, state: State, moves: list[str]) -> np.ndarray | None:
-        """Returns `[A]` bool, the legal ones of some moves; None if there are none."""
-        allowed, illegal = np.zeros(self._game.num_actions, bool), []
-        for text in moves[: self._game.max_legal_actions]:
-            try:
-                allowed[read_generously(self._game, state, text)] = True
-            except ValueError:
-                illegal.append(text)
-        if illegal:
-            self._note(f"searchmoves has no legal moves in: {' '.join(illegal)}")
-        return allowed if allowed.any() else None

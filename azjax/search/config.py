@@ -55,6 +55,12 @@ class SearchConfig(Settings, abc.ABC):
         Args:
             explores: whether to explore at the root as in self-play (noise, forced
                 playouts).
+
+        Example:
+            >>> policy = search.GumbelConfig().policy(explores=False)
+            >>> output = policy(None, jax.random.key(0), root, recurrent_fn, 32)
+            >>> output.action.tolist()
+            [0]
         """
 
     def num_nodes(self, num_simulations: int) -> int:

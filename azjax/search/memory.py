@@ -33,6 +33,11 @@ def search_bytes(
         num_actions: A.
         num_simulations: of each search.
         max_depth: longest path from the root (moves), as given to the search.
+
+    Example:
+        >>> states = jax.ShapeDtypeStruct((4096,), jnp.int32)
+        >>> search.search_bytes(search.GumbelConfig(), states, 3, 64) < 2**26
+        True
     """
     check_int("num_simulations", num_simulations, 1, MAX_NODES)
     # For one game: the entries of all games may be too many for an array of JAX.

@@ -47,6 +47,11 @@ def init_trees(
         embedding: the states, leaves `[B, ...]`; only their shapes are used.
         num_actions: A.
         num_simulations: of each search.
+
+    Example:
+        >>> config = search.GumbelConfig(tree_reuse_nodes=16)
+        >>> search.init_trees(config, root.embedding, 3, 32).node_visits.shape
+        (1, 48)
     """
     if not config.tree_reuse_nodes:
         return None

@@ -101,6 +101,12 @@ def fitted_to_length(config: TrainConfig, *, full_minutes: float) -> TrainConfig
         config: settings with chunks for a run of `full_minutes` or longer on a small
             board.
         full_minutes: see above.
+
+    Example:
+        >>> config = training.TrainConfig(game="connect_four", minutes=5)
+        >>> config = training.fitted_to_length(config, full_minutes=20)
+        >>> config.self_play.num_games, config.self_play.moves_per_chunk
+        (256, 8)
     """
     if config.minutes is None:
         return config

@@ -133,7 +133,19 @@ def empty_replay(
     policy_entries: int,
 ) -> Replay:
     """Returns a replay for `num_chunks` chunks, with `policy_entries` entries per
-    policy."""
+    policy.
+
+    Example:
+        >>> replay = training.empty_replay(
+        ...     games.make("gomoku"),
+        ...     num_chunks=2,
+        ...     moves_per_chunk=8,
+        ...     num_games=4,
+        ...     policy_entries=32,
+        ... )
+        >>> replay.chunk.policy.probability.shape  # of 225 actions
+        (16, 4, 32)
+    """
     shape = (num_chunks * moves_per_chunk, num_games)
     policy, _ = store_policy(jnp.zeros(game.num_actions, jnp.float32), policy_entries)
     state, policy = jax.tree.map(
@@ -157,7 +169,13 @@ def empty_replay(
 
 def insert(replay: Replay, trajectory: Trajectory, iteration: jax.Array) -> Replay:
     """Overwrites the oldest chunk with chunk `iteration` (`[]` int32) of the run. Both
-    arguments may have leading axes."""
+    arguments may have leading axes.
+
+    Example:
+        >>> replay = training.insert(replay, trajectory, 3)  # the second of two chunks
+        >>> bool((replay.chunk.action[9:] == trajectory.action).all())
+        True
+    """
     rows = trajectory.terminated.ndim - 2
     length = trajectory.terminated.shape[rows]
     num_chunks = replay.chunk.terminated.shape[rows] // length
@@ -194,6 +212,15 @@ def make_index(
 
     Raises:
         ValueError: the value targets have the wrong shape.
+
+    Example:
+        The positions of a chunk are eligible, or wait for the end of their game:
+
+        >>> replay, index, eligibility = training.make_index(
+        ...     replay, num_moves=9, window=9, value_target=value_target
+        ... )
+        >>> int(index.size + eligibility.waiting)
+        36
     """
     moves = replay.chunk
     capacity = moves.terminated.shape[0]
@@ -250,6 +277,11 @@ def locate(index: Index, number: jax.Array) -> tuple[jax.Array, jax.Array]:
     Args:
         index: of the replay.
         number: `[N]` int32; from 0 to `index.size` - 1.
+
+    Example:
+        >>> row, slot = training.locate(index, jnp.arange(index.size))
+        >>> bool(index.is_eligible[row, slot].all())
+        True
     """
     ends = jnp.cumsum(index.lengths, dtype=jnp.int32)
     slot = jnp.searchsorted(ends, number, side="right")
@@ -282,6 +314,14 @@ def make_batch(
 
     Raises:
         ValueError: `index.last` or `rng_key` is missing.
+
+    Example:
+        >>> sample = sampler.choose((), index, jax.random.key(0), 16)
+        >>> batch = training.make_batch(game, replay, index, sample)
+        >>> batch.observation.shape
+        (16, 3, 3, 2)
+        >>> bool((batch.targets.policy[~batch.legal_action_mask] == 0).all())
+        True
     """
     position = (sample.row, sample.slot)
     state, stored = jax.tree.map(

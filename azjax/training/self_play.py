@@ -199,7 +199,8 @@ def make_self_play(
     `store_values`. The games are donated, the key is consumed.
 
     With `[L]` keys it plays in L lanes: all leaves have a leading lane axis, and the
-    games of each lane depend on its own key only, up to rounding.
+    games of each lane depend on its own key only, up to rounding. The example of
+    `azjax.training` has one lane.
     """
     return jit_network(
         SelfPlay(game, network, search, config, policy_entries).play_chunk,

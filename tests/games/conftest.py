@@ -1,4 +1,5 @@
-"""Comparisons with other engines, shared with `experiments/verify_games.py`."""
+"""Comparisons with other engines, shared with `experiments/verify_games.py`, and games
+of a test's own."""
 
 import functools
 import importlib
@@ -6,6 +7,8 @@ import pathlib
 
 import jax
 import pytest
+
+from azjax.games import registry
 
 EXPERIMENTS = pathlib.Path(__file__).parents[2] / "experiments"
 
@@ -28,3 +31,9 @@ def random_games(engine):
         return jax.device_get(engine("record").make_recorder(game)(keys))
 
     return play
+
+
+@pytest.fixture
+def own_games(monkeypatch):
+    """Games that the test registers are unknown after it."""
+    monkeypatch.setattr(registry, "_GAMES", dict(registry._GAMES))

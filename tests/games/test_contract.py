@@ -16,7 +16,7 @@ from compiled_games import compiled, play
 from flax import struct
 
 import azjax
-from azjax.games import ContractError, Game, Symmetry, TicTacToe, check, core, registry
+from azjax.games import ContractError, Game, Symmetry, TicTacToe, check, core
 from azjax.games.symmetry import board_symmetry, identity
 
 README = Path(azjax.games.__file__ or "").parent / "README.md"
@@ -489,9 +489,8 @@ def test_a_check_ends_with_a_summary_line(capsys):
 
 
 @pytest.fixture
-def chomp(tmp_path, monkeypatch):
+def chomp(own_games, tmp_path, monkeypatch):
     """The example of the page, as a module in the working directory."""
-    monkeypatch.setattr(registry, "_GAMES", dict(registry._GAMES))
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(tmp_path)
     path = tmp_path / "chomp.py"
@@ -554,7 +553,7 @@ def test_the_example_of_many_games_runs(capsys):
 @pytest.mark.slow
 @pytest.mark.usefixtures("chomp")
 def test_the_example_can_be_trained_and_loaded():
-    exec(example("minutes=2").replace("minutes=2", "iterations=1"), {})
+    exec(example("minutes=2").replace("minutes=2", "minutes=0.01"), {})
 
 
 def test_the_example_of_a_style_draws_another_piece():
@@ -567,9 +566,8 @@ def test_the_example_of_a_style_draws_another_piece():
 
 
 @pytest.fixture
-def nim(monkeypatch):
+def nim(own_games, monkeypatch):
     """The example of the page whose actions are not cells."""
-    monkeypatch.setattr(registry, "_GAMES", dict(registry._GAMES))
     module = types.ModuleType("nim")
     monkeypatch.setitem(sys.modules, "nim", module)
     exec(example("# nim.py"), vars(module))

@@ -6,9 +6,9 @@ import re
 import jax
 import numpy as np
 import pytest
-from compiled_games import all_lines, board_of, compiled, play
+from compiled_games import all_lines, bitboards, board_of, compiled, play
 
-from azjax.games import make
+from azjax.games import bitboard, connect_four, make
 from azjax.games.stones import cells_in_lines
 
 DRAWN = "X...O .X.O. ..XXX .O.X. OOOOX"
@@ -96,6 +96,37 @@ def test_each_of_the_eight_lines_of_tic_tac_toe_wins():
         assert game.winning_cells(state) == tuple(sorted(line))
 
 
+def test_the_69_lines_win_and_other_evenly_spaced_cells_do_not():
+    lines = {frozenset(7 * r + c for r, c in line) for line in all_lines(6, 7, 4)}
+    assert len(lines) == 69
+    # Evenly spaced cells in reading order, which wrap around the edges.
+    cells = [
+        [start + stride * i for i in range(4)]
+        for start in range(42)
+        for stride in range(1, 15)
+        if start + stride * 3 < 42
+    ]
+    assert lines <= set(map(frozenset, cells))
+    boards = np.zeros((len(cells), 42), bool)
+    boards[np.arange(len(cells))[:, None], cells] = True
+    words = bitboards(
+        connect_four.CELLS, connect_four.NUM_BITS, boards.reshape(-1, 6, 7)
+    )
+    has_line = jax.jit(
+        lambda *board: bitboard.has_line(board, 4, connect_four.DIRECTIONS)
+    )
+    is_line = [frozenset(row) in lines for row in cells]
+    np.testing.assert_array_equal(has_line(*words), is_line)
+
+
+def test_the_reflection_reverses_the_columns():
+    game = compiled("connect_four")
+    _, mirror = game.symmetries
+    np.testing.assert_array_equal(mirror.actions, [6, 5, 4, 3, 2, 1, 0])
+    seen, image = (game.observe(play(game, moves)) for moves in ("1 1 2", "7 7 6"))
+    np.testing.assert_array_equal(mirror.observation(np.asarray(seen)), image)
+
+
 def test_one_disc_can_complete_several_lines():
     row, rising = {(5, c) for c in range(4)}, {(5 - i, i) for i in range(4)}
     state = play(compiled("connect_four"), columns("272733374464461"))
@@ -123,18 +154,17 @@ def test_a_full_board_without_a_line_is_a_draw(spec, moves):
 
 
 @pytest.mark.parametrize(
-    ("spec", "moves", "text", "legal"),
+    ("spec", "moves", "text", "message"),
     [
-        ("connect_four", "4 4 4 4 4 4", "4", "1 2 3 5 6 7"),
-        ("tic_tac_toe", "b2 c1", "c1", "a3 b3 c3 a2 c2 a1 b1"),
-        ("gomoku:3,3,3", "b2", "b2", "a3 b3 c3 a2 c2 a1 b1 c1"),
+        ("connect_four", "4 4 4 4 4 4", "4", "not legal here; legal: 1 2 3 5 6 7$"),
+        ("connect_four", "", "8", "no action .* 1 2 3 4 5 6 7$"),
+        ("tic_tac_toe", "b2 c1", "c1", "not legal here; .* a3 b3 c3 a2 c2 a1 b1$"),
+        ("gomoku:3,3,3", "b2", "b2", "not legal here; .* a3 b3 c3 a2 c2 a1 b1 c1$"),
     ],
 )
-def test_an_occupied_cell_is_refused_with_the_legal_moves(spec, moves, text, legal):
+def test_an_illegal_move_is_refused_with_the_legal_ones(spec, moves, text, message):
     game = compiled(spec)
-    with pytest.raises(
-        ValueError, match=f"'{text}' is not legal here; legal: {legal}$"
-    ):
+    with pytest.raises(ValueError, match=f"'{text}' is {message}"):
         game.text_to_action(play(game, moves), text)
 
 

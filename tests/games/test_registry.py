@@ -9,7 +9,6 @@ from azjax.games import (
     game_title,
     make,
     register,
-    registry,
 )
 
 
@@ -23,8 +22,8 @@ class Sized(TicTacToe):
 
 
 @pytest.fixture(autouse=True)
-def _sized(monkeypatch):
-    monkeypatch.setattr(registry, "_GAMES", {**registry._GAMES, Sized.name: Sized})
+def _sized(own_games):
+    register(Sized)
 
 
 def test_games_are_made_by_name_and_their_options_listed_with_their_defaults():

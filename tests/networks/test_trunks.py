@@ -274,7 +274,7 @@ def test_the_settings_of_a_trunk_survive_json(config):
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ({"name": "tower"}, "trunk 'tower'; known trunks are conv, dense, sum; "),
+        ({"name": "tower"}, "trunk 'tower'; known trunks are conv, dense, "),
         ({"name": "sun"}, "did you mean sum"),
         ({}, "unknown trunk 'None'"),
         ({"name": ["conv"]}, "unknown trunk"),

@@ -65,17 +65,19 @@ class Waiting:
     """An external player that moves once `may_move` is set."""
 
     def __init__(self):
-        self.may_move = threading.Event()
+        self.may_move, self.is_asked = threading.Event(), threading.Event()
+        self.is_closed = threading.Event()
 
     def start_session(self, game, seed):
         return self
 
     def choose(self, state, moves):
+        self.is_asked.set()
         assert self.may_move.wait(PATIENCE)
         return MoveDecision(0, value=0.25)
 
     def close(self):
-        pass
+        self.is_closed.set()
 
 
 @pytest.fixture
@@ -174,13 +176,6 @@ def test_an_opponent_that_searches_has_strengths(searching):
     assert sum(move["visits"] for move in decision["moves"]) >= 99
 
 
-def wait_until(is_so):
-    deadline = time.monotonic() + PATIENCE
-    while not is_so():
-        assert time.monotonic() < deadline
-        time.sleep(0.001)
-
-
 def test_a_cancelled_decision_is_answered_with_none(waiting):
     kernel = Kernel("tic_tac_toe", waiting)
     request = {"actions": [], "simulations": None}
@@ -191,7 +186,7 @@ def test_a_cancelled_decision_is_answered_with_none(waiting):
     decisions = [kernel.send_request("decide", view=n, **request) for n in (1, 2)]
     for kind, value in map(kernel.answer, decisions):
         assert (kind, value["action"]) == ("answer", 0)
-    wait_until(lambda: not kernel.board.pending)
+    assert kernel.answers[decision] == ("answer", None)  # not answered again
 
 
 def test_invalid_requests_are_errors():
@@ -335,7 +330,6 @@ def test_a_review_is_answered_and_cancelled(waiting):
     review = kernel.send_request("review", actions=[4], player="")
     stop = kernel.send_request("stop")
     assert kernel.answer(review) == kernel.answer(stop) == ("answer", None)
-    assert not kernel.board.pending
 
 
 @pytest.mark.parametrize("view", [[], {}, None, "x", 1.5])
@@ -349,10 +343,14 @@ def test_a_view_without_a_number_is_not_answered(view):
 def test_closing_a_board_cancels_its_decisions(waiting):
     kernel = Kernel("tic_tac_toe", waiting)
     kernel.send_request("decide", actions=[], simulations=None)
-    ((job, _),) = kernel.board.pending.values()
+    kernel.ask("position", actions=[])
+    assert waiting.is_asked.wait(PATIENCE)
     kernel.board.close()
-    assert job.is_cancelled
-    assert not kernel.board.pending
+    assert waiting.is_closed.wait(PATIENCE)
+    waiting.may_move.set()
+    kernel.send_request("position", actions=[])
+    time.sleep(0.1)
+    assert kernel.sent.empty()
 
 
 def test_an_unexpected_error_is_answered(monkeypatch, capsys):

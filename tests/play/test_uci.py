@@ -2,6 +2,7 @@ import functools
 import queue
 import random
 import re
+import time
 
 import chess
 import numpy as np
@@ -181,14 +182,20 @@ def test_the_depth_or_no_time_ends_a_search(engine):
 
 @pytest.mark.parametrize(
     ("go", "end"),
-    [("go infinite", "stop"), ("go ponder wtime 100 btime 100", "ponderhit")],
+    [
+        ("go infinite", "stop"),
+        ("go ponder infinite", "stop"),
+        ("go ponder wtime 100 btime 100", "ponderhit"),
+    ],
 )
 def test_a_waiting_search_is_answered_at_its_end(engine, go, end):
-    engine.ask("position startpos", go, until="info")
-    if go == "go infinite":
-        engine.send("ponderhit")  # only `stop` ends it
-    engine.send("isready")
-    assert not any(x.startswith("bestmove") for x in engine.read("readyok"))
+    engine.send("position startpos", go)
+    while number(engine.read("info")[-1], "nodes") < SIMULATIONS:
+        pass
+    if end == "stop":
+        engine.send("ponderhit")
+    time.sleep(0.02)  # it has made all simulations, and could send its move
+    assert engine.is_silent()
     lines = engine.ask(end)
     assert chess.Move.from_uci(best_move(lines)) in chess.Board().legal_moves
 

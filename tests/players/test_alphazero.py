@@ -4,8 +4,8 @@ import chex
 import jax
 import numpy as np
 import pytest
+from compilations import compilations
 
-from azjax.players import AlphaZeroPlayer
 from azjax.players.core import choose, init_carry
 from azjax.players.model import evaluate
 from azjax.search import SEARCHES, GumbelConfig
@@ -147,21 +147,19 @@ def test_an_unrelated_position_is_searched_from_an_empty_tree(
     assert int(choice.action[-1]) in (6, 8)
 
 
-def test_a_game_is_searched_with_one_compilation(
-    searcher, begun, step, analyze, monkeypatch
-):
+def test_a_game_is_searched_with_one_compilation(searcher, begun, step, analyze):
     states, choice, _, carry = begun
     legal_actions = jax.jit(jax.vmap(searcher.game.legal_action_mask))
-
-    monkeypatch.setattr(AlphaZeroPlayer, "analyze", None)  # it is not traced again
-    for move in range(9):
-        legal = np.asarray(legal_actions(states))
-        assert legal[np.arange(GAMES), choice.action].all()
-        states = step(states, choice.action)
-        if states.terminated.any():
-            break
-        choice, _, carry = analyze(searcher, states, carry, seed=move)
-        assert (visits(carry) >= searcher.simulations).all()
+    with compilations() as names:
+        for move in range(9):
+            legal = np.asarray(legal_actions(states))
+            assert legal[np.arange(GAMES), choice.action].all()
+            states = step(states, choice.action)
+            if states.terminated.any():
+                break
+            choice, _, carry = analyze(searcher, states, carry, seed=move)
+            assert (visits(carry) >= searcher.simulations).all()
+    assert "jit(analyze)" not in names
     assert move >= 4
 
 

@@ -1,9 +1,7 @@
-import functools
-
 import jax
 import numpy as np
 import pytest
-from compiled_games import all_lines
+from minimax import exact_move_scores, exact_score
 
 from azjax import games
 from azjax.arena import play_match
@@ -12,7 +10,6 @@ from azjax.players.search_players import playout_results
 
 TIC_TAC_TOE = games.make("tic_tac_toe")
 CONNECT_FOUR = games.make("connect_four")
-LINES = [{3 * row + column for row, column in line} for line in all_lines(3, 3, 3)]
 NUM_GAMES = 4
 
 
@@ -55,18 +52,19 @@ def test_the_seed_determines_the_choice_and_no_key_is_used_twice(chosen, after):
     assert (first != first[0]).any()  # the games of a batch differ
 
 
-@functools.cache
+def sides(moves):
+    """Returns the marks of mover and opponent."""
+    return [sum(1 << move for move in moves[start::-2]) for start in (-2, -1)]
+
+
 def value(moves):
-    """Returns the result of perfect play for the player to move, by recursion."""
-    if any(line <= set(moves[-1::-2]) for line in LINES):
-        return -1
-    legal = set(range(9)) - set(moves)
-    return max((-value((*moves, move)) for move in legal), default=0)
+    """Returns the result of perfect play for the player to move."""
+    return np.sign(exact_score(*sides(moves)))
 
 
 def best_moves(moves):
-    legal = sorted(set(range(9)) - set(moves))
-    return [move for move in legal if -value((*moves, move)) == value(moves)]
+    scores = exact_move_scores(*sides(moves))
+    return [move for move, score in scores.items() if np.sign(score) == value(moves)]
 
 
 def test_it_wins_and_blocks(chosen, after):

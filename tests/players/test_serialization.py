@@ -13,13 +13,13 @@ from untrained import untrained
 
 from azjax import games
 from azjax.networks import (
+    ConvTrunkConfig,
     CustomModules,
     NetworkConfig,
     QNetworkConfig,
     TrunkConfig,
     init_q_network,
     register_trunk,
-    trunks,
 )
 from azjax.players import (
     QPlayer,
@@ -179,6 +179,7 @@ def test_a_game_without_a_pretrained_player_is_named():
         pretrained_directory(games.make("hex:4"))
 
 
+@register_trunk("flat")
 @dataclasses.dataclass(frozen=True)
 class FlatTrunkConfig(TrunkConfig):
     def make(self, observation_shape, *, dtype, rngs):
@@ -186,22 +187,20 @@ class FlatTrunkConfig(TrunkConfig):
         return FlatTrunk(observation_shape, rngs)
 
 
-def test_a_registered_trunk_is_saved_and_loaded_by_name(tmp_path, monkeypatch):
-    classes = dict(trunks.TRUNKS._classes)
-    monkeypatch.setattr(trunks.TRUNKS, "_classes", classes)
-    player = untrained_player(NetworkConfig(register_trunk("flat")(FlatTrunkConfig)()))
+def test_a_registered_trunk_is_saved_and_loaded_by_name(tmp_path):
+    player = untrained_player(NetworkConfig(FlatTrunkConfig()))
     save_player(tmp_path, player)
     loaded = load_player(tmp_path)
     assert loaded.config == player.config
     assert not loaded.has_custom_modules
     chex.assert_trees_all_equal(loaded.variables, player.variables)
-    del classes["flat"]
-    with pytest.raises(ValueError, match=r"unknown trunk 'flat'; .* import the module"):
+    change_config(tmp_path, network={"trunk": {"name": "round"}})
+    with pytest.raises(ValueError, match=r"unknown trunk 'round'; .* import the modul"):
         load_player(tmp_path)
 
 
 def test_heads_that_do_not_fit_the_game_name_the_player(tmp_path):
-    trunk = trunks.ConvTrunkConfig(num_blocks=0, channels=2)
+    trunk = ConvTrunkConfig(num_blocks=0, channels=2)
     save_player(tmp_path, untrained_player(NetworkConfig(trunk, heads="board")))
     change_config(tmp_path, game="connect_four")
     with pytest.raises(ValueError, match=r"does not fit .*: network.heads must be d"):

@@ -1,4 +1,4 @@
-"""Proven results, compared with a minimax search of tic-tac-toe that counts moves."""
+"""Proven results of tic-tac-toe, compared with a plain minimax search."""
 
 import functools
 
@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from minimax import exact_move_scores, exact_scores, marks
 
 from azjax.arena.exhaustive import solve
 from azjax.search import SEARCHES, AlphaZeroConfig, GumbelConfig, ProvenTree, empty_tree
@@ -32,53 +33,6 @@ SETTINGS = {
 NAMES = pytest.mark.parametrize("name", SETTINGS)
 SHARPNESS = pytest.mark.parametrize("sharpness", [0.0, 1.0])
 
-# Exact scores
-
-
-def later(score: int) -> int:
-    """Returns a score as seen one move earlier."""
-    return score - int(np.sign(score))
-
-
-LINES = [
-    *np.arange(9).reshape(3, 3),
-    *np.arange(9).reshape(3, 3).T,
-    [0, 4, 8],
-    [2, 4, 6],
-]
-LINES = [sum(1 << int(cell) for cell in line) for line in LINES]
-
-
-@functools.cache
-def exact_score(mine: int, theirs: int) -> int:
-    """Returns the score of a position under perfect play; marks are bits."""
-    if any(line & theirs == line for line in LINES):
-        return -WIN
-    return max(exact_move_scores(mine, theirs).values(), default=0)
-
-
-def exact_move_scores(mine: int, theirs: int) -> dict[int, int]:
-    return {
-        cell: -later(exact_score(theirs, mine | 1 << cell))
-        for cell in range(9)
-        if not (mine | theirs) >> cell & 1
-    }
-
-
-def marks(states) -> np.ndarray:
-    """Returns `[..., 2]`, the marks of mover and opponent as bits."""
-    first, second = (np.asarray(word).astype(int) for (word,) in states.stones)
-    is_first = np.asarray(states.current_player) == 0
-    return np.stack(
-        [np.where(is_first, first, second), np.where(is_first, second, first)], axis=-1
-    )
-
-
-def exact_scores(states) -> np.ndarray:
-    found = marks(states)
-    flat = [exact_score(*map(int, pair)) for pair in found.reshape(-1, 2)]
-    return np.array(flat).reshape(found.shape[:-1])
-
 
 @pytest.fixture(scope="module")
 def solution(tic_tac_toe):
@@ -90,11 +44,6 @@ def select(solution, chosen, count=NUM_POSITIONS):
     rows = np.flatnonzero(chosen)
     rows = rows[np.linspace(0, len(rows) - 1, count).astype(int)]
     return jax.tree.map(lambda leaf: leaf[rows], solution.states)
-
-
-def test_the_minimax_of_this_file_agrees_with_the_solved_game(solution):
-    scores = exact_scores(solution.states)
-    np.testing.assert_array_equal(np.sign(scores), solution.values)
 
 
 # Functions

@@ -54,8 +54,8 @@ def settings(game: str) -> TrainConfig:
         iterations=MAX_LENGTH,
         network=NetworkConfig(TRUNKS[game]),
         self_play=SelfPlayConfig(num_games=16, moves_per_chunk=8, num_simulations=(4,)),
-        replay=ReplayConfig(capacity=1024, min_window=1024, min_positions=256),
-        learner=LearnerConfig(batch_size=32, replay_ratio=0.5),
+        replay=ReplayConfig(capacity=512, min_window=512, min_positions=256),
+        learner=LearnerConfig(batch_size=32, replay_ratio=0.5, td_lambda=0.2),
         evaluation=EvaluationConfig(num_evaluations=1),
     )
 

@@ -195,7 +195,7 @@ def losses(player, opponent):
 def test_tic_tac_toe_is_learned(form, learning, tmp_path):
     config = QConfig(
         "tic_tac_toe",
-        iterations={"offline": 40, "online": 300}[learning],
+        iterations={"offline": 40, "online": 200}[learning],
         run_dir=str(tmp_path),
         network=QNetworkConfig(form=form),
         learning=learning,

@@ -10,9 +10,11 @@ from training.tiny_runs import TINY_NETWORK
 from untrained import untrained
 
 from azjax import games
+from azjax.players.model import evaluate, make_root
 from azjax.search import AlphaZeroConfig, GumbelConfig, empty_tree
 from azjax.training import SelfPlayConfig
 from azjax.training.self_play import (
+    SelfPlay,
     after_moves,
     make_self_play,
     random_openings,
@@ -210,6 +212,47 @@ def test_the_first_games_are_spread_over_all_stages():
     assert not start.state.terminated.any()
     assert not start.moves.any()
     assert set(count_stones(start.state).tolist()) == {0, 1, 2, 3, 4, 5, 6}
+
+
+# Searches that explore
+
+
+@pytest.fixture(scope="module")
+def explored():
+    """Returns searches of the initial position with exploration, by PUCT."""
+    network, variables = untrained(GAME, TINY_NETWORK)
+    config = SelfPlayConfig(num_games=32)
+    search_all = SelfPlay(GAME, network, AlphaZeroConfig(), config).search_all
+
+    @jax.jit
+    def search_first(variables, rng_key):
+        states = jax.tree.map(lambda leaf: jnp.stack([leaf] * 32), GAME.init())
+        root = make_root(GAME, *evaluate(GAME, network, variables, states), states)
+        return search_all(variables, jnp.int32(16), rng_key, root, None)
+
+    return jax.device_get(search_first(variables, jax.random.key(0)))
+
+
+def test_puct_plays_the_most_visited_move_where_it_explores(explored):
+    """In its first moves, self-play samples from the policy instead."""
+    played = explored.policy[np.arange(32), explored.edge]
+    np.testing.assert_array_equal(played, explored.policy.max(axis=-1))
+
+
+def test_noise_makes_puct_search_the_same_position_differently(explored):
+    assert len(np.unique(explored.policy, axis=0)) > 1
+
+
+def test_the_value_is_the_mean_of_the_qvalues_under_the_policy(explored):
+    """Actions without visits have the value itself, so they do not change the mean."""
+    mean = (explored.policy * explored.qvalues).sum(axis=-1)
+    np.testing.assert_allclose(mean, explored.value, atol=1e-5)
+    assert np.ptp(explored.qvalues, axis=-1).max() > 0
+
+
+def test_the_policy_of_puct_is_above_0_at_visited_actions(explored):
+    np.testing.assert_array_equal(explored.is_visited, explored.policy > 0)
+    assert not explored.is_visited.all()
 
 
 # Searches of two lengths

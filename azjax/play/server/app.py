@@ -28,8 +28,9 @@ from starlette.websockets import WebSocket
 from azjax.games import game_title
 from azjax.play.page_files import media_type, read_page
 from azjax.play.server.catalog import GameOffer, find_key, run_players
+from azjax.play.server.client import ThreadPools
 from azjax.play.server.comparing import MAX_RUNS, Comparisons
-from azjax.play.server.connection import TRY_AGAIN_LATER, Connection, ThreadPools
+from azjax.play.server.connection import TRY_AGAIN_LATER, Connection
 from azjax.play.server.registry import PlayerRegistry
 from azjax.play.server.runs import (
     RunInfo,
@@ -370,7 +371,7 @@ class _Site:
             "runs": [
                 {
                     "key": run.key,
-                    "game": self._catalog.key_of(run.game) or repr(run.game),
+                    "game": repr(run.game),
                     "title": run.title,
                     **describe_progress(run),
                 }
@@ -384,15 +385,16 @@ class _Site:
         }
 
     def _describe_run(self, run: RunInfo) -> dict[str, Any]:
-        key = self._catalog.key_of(run.game)
-        offered = self._catalog.games()[key].players if key is not None else {}
+        key = repr(run.game)
+        offer = self._catalog.games().get(key)
+        offered = () if offer is None else offer.players
         names = [player.name for player in run_players(run) if player.name in offered]
         play = None
-        if key is not None and names:
+        if names:
             player = quote(names[0], safe="")
             play = f"/play/{quote(key, safe='')}/?player={player}"
         return {
-            "game": key or repr(run.game),
+            "game": key,
             "title": run.title,
             **describe_progress(run),
             "numbers": list(latest_numbers(run)),

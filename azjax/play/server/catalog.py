@@ -224,11 +224,6 @@ class Catalog:
         self._refresh()
         return self._games
 
-    def key_of(self, game: Game) -> str | None:
-        """Returns the key of an offered game, None if it is not offered."""
-        key = self._possible_key(game)
-        return key if key in self.games() else None
-
     def find(self, game: str, player: str) -> tuple[GameOffer, PlayerOffer]:
         """Returns the game with a key, and its player with a name.
 
@@ -244,19 +239,14 @@ class Catalog:
             raise ValueError(f"unknown player {shown(player)}; known players: {known}")
         return offer, offer.players[player]
 
-    def _possible_key(self, game: Game) -> str | None:
-        """Returns the key that a game has if it is offered."""
-        known = (key for key, offer in self._configured.items() if offer.game == game)
-        return next(known, repr(game) if self._has_all else None)
-
     def _refresh(self) -> None:
         with self._lock:
             if time.monotonic() - self._refreshed_at < REFRESH_INTERVAL:
                 return
             self._runs, offers = find_runs(self._directory), dict(self._configured)
             for run in self._runs.values():
-                key = self._possible_key(run.game) if run.has_player else None
-                if key is None:
+                key = repr(run.game)
+                if not run.has_player or not (self._has_all or key in offers):
                     continue
                 offer = offers.get(key) or _run_offer(key, run.game)
                 if offer is not None:

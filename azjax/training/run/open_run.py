@@ -3,13 +3,9 @@
 import contextlib
 import dataclasses
 import functools
-import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
-
-import jax
-from jax.experimental import multihost_utils
 
 from azjax.arena import Poll
 from azjax.files import Directory
@@ -31,8 +27,8 @@ from azjax.training.run.display import Reporter, SilentReporter, duration
 from azjax.training.run.game_writer import GameWriter
 from azjax.training.run.metrics import MAX_NUMBER, Row, as_evaluation, check_finite
 from azjax.training.run.processes import (
+    StopRequests,
     broadcast_from_first_process,
-    in_any,
     is_first_process,
     raise_on_all_processes,
     raise_save_error_on_all_processes,
@@ -54,13 +50,9 @@ if TYPE_CHECKING:
 PLAYER = "player"
 _FEWEST = 20  # iterations; a run of minutes with fewer gives a warning at its end
 COUNTED = ("games", "eligible", "delay", "waiting")  # totals that are numbers
-# Steps of JAX's preemption service. It stops all processes at the step after the newest
-# one that any of them has reached: no number may be skipped.
-_steps = itertools.count(1)
 
 State = TypeVar("State")
 Player = TypeVar("Player")
-Result = TypeVar("Result")
 Hook = Callable[[Row], None]
 
 
@@ -217,53 +209,6 @@ def length_of(config: RunConfig) -> tuple[str, float]:
         return "minutes", config.minutes
     assert config.iterations is not None
     return "iterations", config.iterations
-
-
-class StopRequests:
-    """Stop requests, with the same answer in all processes of a run: a signal to any
-    process, or one of JAX's preemption service.
-
-    That service receives SIGTERM from `jax.distributed.initialize` until `signals` is
-    entered.
-
-    Args:
-        signals: of this process.
-    """
-
-    def __init__(self, signals: StopSignals):
-        self._signals = signals
-        self._is_preempted = False
-
-    def is_requested(self) -> bool:
-        """Returns whether to stop; a collective call of all processes."""
-        if not self._is_preempted:
-            with contextlib.suppress(RuntimeError):  # the service is disabled
-                is_reached = multihost_utils.reached_preemption_sync_point
-                self._is_preempted = is_reached(next(_steps))
-        return in_any(self._is_preempted or self._signals.stopping)
-
-    def interrupting(self, work: Callable[[Poll], Result]) -> Result | None:
-        """Returns the result of `work`, or None in all processes if a stop was
-        requested meanwhile.
-
-        Args:
-            work: called with a poll function that it calls regularly and whose
-                exception it does not catch.
-        """
-
-        def poll(*, alone: bool = False) -> None:
-            """Raises an exception if a stop is requested; see `Poll`."""
-            if (not alone or jax.process_count() == 1) and self.is_requested():
-                raise _RequestedError
-
-        try:
-            return work(poll)
-        except _RequestedError:
-            return None
-
-
-class _RequestedError(Exception):
-    """Ends interrupted work."""
 
 
 @contextlib.contextmanager

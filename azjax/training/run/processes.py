@@ -5,6 +5,7 @@ clocks and signals, are taken from the first process or gathered from all, here.
 """
 
 import contextlib
+import itertools
 import json
 import os
 import re
@@ -13,21 +14,28 @@ import socket
 import sys
 import threading
 import time
-from collections.abc import Iterator, Mapping
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, TypeVar
 
 import jax
 import numpy as np
 from jax.experimental import multihost_utils
 
+from azjax.arena import Poll
 from azjax.files import Directory, store_errors
 from azjax.program import USAGE_ERROR, error_line
+from azjax.training.run.signals import StopSignals
 
 HEARTBEAT_SECONDS = 20  # timeout after which a silent process counts as lost
 ROLL_CALL_SECONDS = 5  # timeout after which a process counts as missing
 FAREWELL_SECONDS = 3  # that the first process waits for the others to print
 START_SECONDS = 45  # timeout for all processes to connect
 _TEXT_BYTES = 1_000  # maximum size of a message to the other processes
+# Steps of JAX's preemption service. It stops all processes at the step after the newest
+# one that any of them has reached: no number may be skipped.
+_steps = itertools.count(1)
+
+Result = TypeVar("Result")
 
 
 def join_processes(
@@ -157,6 +165,53 @@ def raise_on_all_processes() -> Iterator[None]:
     for number, row in enumerate(rows):
         if text := row.tobytes().rstrip(b"\0").decode(errors="ignore"):
             raise ValueError(f"process {number}: {text}")
+
+
+class StopRequests:
+    """Stop requests, with the same answer in all processes of a run: a signal to any
+    process, or one of JAX's preemption service.
+
+    That service receives SIGTERM from `jax.distributed.initialize` until `signals` is
+    entered.
+
+    Args:
+        signals: of this process.
+    """
+
+    def __init__(self, signals: StopSignals):
+        self._signals = signals
+        self._is_preempted = False
+
+    def is_requested(self) -> bool:
+        """Returns whether to stop; a collective call of all processes."""
+        if not self._is_preempted:
+            with contextlib.suppress(RuntimeError):  # the service is disabled
+                is_reached = multihost_utils.reached_preemption_sync_point
+                self._is_preempted = is_reached(next(_steps))
+        return in_any(self._is_preempted or self._signals.stopping)
+
+    def interrupting(self, work: Callable[[Poll], Result]) -> Result | None:
+        """Returns the result of `work`, or None in all processes if a stop was
+        requested meanwhile.
+
+        Args:
+            work: called with a poll function that it calls regularly and whose
+                exception it does not catch.
+        """
+
+        def poll(*, alone: bool = False) -> None:
+            """Raises an exception if a stop is requested; see `Poll`."""
+            if (not alone or jax.process_count() == 1) and self.is_requested():
+                raise _RequestedError
+
+        try:
+            return work(poll)
+        except _RequestedError:
+            return None
+
+
+class _RequestedError(Exception):
+    """Ends interrupted work."""
 
 
 class LostSaveError(OSError):

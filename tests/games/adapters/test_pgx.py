@@ -10,22 +10,14 @@ import pgx
 import pytest
 from compiled_games import compiled, play, single
 from pgx.experimental import act_randomly, auto_reset
+from training.tiny_runs import config
 
 from azjax import games
 from azjax.games import make, registry
 from azjax.games.adapters import pgx as module
 from azjax.games.adapters.pgx import PgxGame, from_pgx, to_pgx
-from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.players import load_player
-from azjax.training import (
-    CheckpointConfig,
-    EvaluationConfig,
-    LearnerConfig,
-    ReplayConfig,
-    SelfPlayConfig,
-    TrainConfig,
-    train,
-)
+from azjax.training import train
 
 NUM_GAMES = 32
 CONNECT_FOUR = make("connect_four")
@@ -322,24 +314,7 @@ def test_a_game_of_pgx_can_be_recreated_from_its_name_and_options():
 
 @pytest.mark.slow
 def test_training_on_a_game_of_pgx_saves_a_loadable_player(tmp_path):
-    config = TrainConfig(
-        game="pgx:tic_tac_toe",
-        iterations=3,
-        run_dir=str(tmp_path / "run"),
-        network=NetworkConfig(
-            trunk=DenseTrunkConfig(width=16, num_blocks=1, stem_channels=8, window=3)
-        ),
-        self_play=SelfPlayConfig(
-            num_games=8, moves_per_chunk=4, num_simulations=(2,), temperature_moves=2
-        ),
-        replay=ReplayConfig(capacity=128, min_window=104, min_positions=32),
-        learner=LearnerConfig(batch_size=16, replay_ratio=1.0),
-        evaluation=EvaluationConfig(
-            num_evaluations=1, num_positions=8, num_simulations=2, num_games=2
-        ),
-        checkpoint=CheckpointConfig(every_minutes=0.0),
-    )
-    run = train(config)
+    run = train(config(tmp_path / "run", game="pgx:tic_tac_toe", iterations=3))
     assert run.finished
     assert run.last["updates"] > 0
     assert load_player(run.directory).game == make("pgx:tic_tac_toe")

@@ -1,13 +1,10 @@
 import json
 import os
 
-import jax
-import numpy as np
 import pytest
-from untrained import untrained_shapes
+from untrained import untrained_player
 
 from azjax import games
-from azjax.networks import DenseTrunkConfig, NetworkConfig
 from azjax.play.server.catalog import (
     KEPT_TOURNAMENTS,
     MAX_BYTES,
@@ -17,20 +14,14 @@ from azjax.play.server.catalog import (
     make_catalog,
     player_key,
 )
-from azjax.players import DEFAULT_SIMULATIONS, TrainedPlayer, save_player
-from azjax.search import GumbelConfig
+from azjax.players import DEFAULT_SIMULATIONS, save_player
 
 
 def make_run(directory, spec):
     """Writes the first files of a run: its settings and a player."""
     directory.mkdir(parents=True)
     (directory / "config.json").write_text(json.dumps({"format": 10, "game": spec}))
-    game = games.make(spec)
-    config = NetworkConfig(trunk=DenseTrunkConfig(width=8, num_blocks=1))
-    network, shapes = untrained_shapes(game, config)
-    variables = jax.tree.map(lambda leaf: np.zeros(leaf.shape, leaf.dtype), shapes)
-    trained = TrainedPlayer(game, network, variables, config, GumbelConfig(), seed=0)
-    save_player(directory / "player", trained)
+    save_player(directory / "player", untrained_player(games.make(spec)))
 
 
 def test_without_names_every_game_and_every_board_with_a_player_is_offered(tmp_path):
@@ -106,7 +97,6 @@ def test_spellings_of_a_game_are_offered_once(tmp_path):
     catalog = make_catalog(["hex:3", "hex:size=3", "go:size=9", "go"], specs, tmp_path)
     assert list(catalog.games()) == ["hex:3", "go"]
     assert list(catalog.games()["hex:3"].players)[:2] == ["my", "random"]
-    assert catalog.key_of(games.make("hex", size=3)) == "hex:3"
 
 
 def test_public_names_have_no_commands_or_paths(tmp_path):
@@ -261,12 +251,6 @@ def test_new_runs_are_found(tmp_path, monkeypatch):
     make_run(tmp_path / "runs/first", "tic_tac_toe")
     assert list(catalog.runs()) == ["first"]
     assert "network:runs/first" in catalog.games()["tic_tac_toe"].players
-
-
-def test_only_offered_games_have_a_key(tmp_path):
-    catalog = make_catalog(["tic_tac_toe"], (), tmp_path)
-    assert catalog.key_of(games.make("tic_tac_toe")) == "tic_tac_toe"
-    assert catalog.key_of(games.make("hex")) is None
 
 
 def save(directory, text):

@@ -1,4 +1,3 @@
-import asyncio
 import contextlib
 import gc
 import itertools
@@ -12,7 +11,7 @@ from starlette.websockets import WebSocketDisconnect
 from azjax.play.incremental_search import IncrementalSearch
 from azjax.play.server import PlayerRegistry, ServerLimits, make_catalog
 from azjax.play.server.app import make_app
-from azjax.play.server.connection import RateLimiter, ThreadPools
+from azjax.play.server.connection import RateLimiter
 from azjax.play.server.search_workers import SearchWorker
 
 URL, SOCKET = "http://localhost:8000", "ws://localhost:8000/socket"
@@ -449,7 +448,7 @@ def test_a_review_that_fails_after_its_connection_is_silent(
         has_failed.set()
         raise ValueError
 
-    monkeypatch.setattr("azjax.play.server.connection.describe_review", fail)
+    monkeypatch.setattr("azjax.play.server.client.describe_review", fail)
     registry = PlayerRegistry(failing_catalog, ServerLimits())
     with TestClient(make_app(registry, names=["localhost"]), base_url=URL) as client:
         with client.websocket_connect(SOCKET) as socket:
@@ -483,7 +482,7 @@ def test_an_error_is_sent_only_to_the_client_that_caused_it(pair, monkeypatch):
         ("positions.describe_position", ("position", {"actions": []})),
         ("positions.Rules.state", decision),
         ("registry.LoadedPlayer.worker", decision),
-        ("connection.describe_decision", decision),
+        ("client.describe_decision", decision),
     ):
         for error in (RuntimeError("RESOURCE_EXHAUSTED"), MemoryError(), KeyError(1)):
 
@@ -499,78 +498,7 @@ def test_an_error_is_sent_only_to_the_client_that_caused_it(pair, monkeypatch):
 
 def test_a_decision_that_is_not_json_is_an_error(started, monkeypatch):
     monkeypatch.setattr(
-        "azjax.play.server.connection.describe_decision",
+        "azjax.play.server.client.describe_decision",
         lambda *_, **__: {"value": float("nan")},
     )
     assert decide(started)[0] == "error"
-
-
-PATIENCE = 60.0  # seconds
-
-
-def test_concurrent_calls_with_one_key_share_one_execution():
-    async def ask():
-        pools, calls, may_end = ThreadPools(), [], threading.Event()
-
-        def work():
-            calls.append(None)
-            assert may_end.wait(PATIENCE)
-            return len(calls)
-
-        asked = [asyncio.create_task(pools.run_shared("key", work)) for _ in range(20)]
-        await asyncio.sleep(0.05)
-        may_end.set()
-        together = await asyncio.gather(*asked)
-        again = await pools.run_shared("key", work)
-        pools.close()
-        return together, again
-
-    assert asyncio.run(ask()) == ([1] * 20, 2)
-
-
-def test_a_cancelled_call_does_not_cancel_the_others():
-    async def ask():
-        pools, may_end = ThreadPools(), threading.Event()
-        asked = [
-            asyncio.create_task(pools.run_shared("key", may_end.wait, PATIENCE))
-            for _ in range(2)
-        ]
-        await asyncio.sleep(0.05)
-        asked[0].cancel()
-        may_end.set()
-        result = await asked[1]
-        pools.close()
-        return result
-
-    assert asyncio.run(ask()) is True
-
-
-def test_an_error_reaches_all_calls_that_share_it():
-    async def ask():
-        pools = ThreadPools()
-
-        def fail():
-            raise ValueError("nothing there")
-
-        asked = (pools.run_shared("key", fail) for _ in range(3))
-        errors = await asyncio.gather(*asked, return_exceptions=True)
-        pools.close()
-        return [str(error) for error in errors]
-
-    assert asyncio.run(ask()) == ["nothing there"] * 3
-
-
-def test_slow_functions_do_not_delay_quick_ones():
-    async def ask():
-        pools, may_end = ThreadPools(), threading.Event()
-        slow = [
-            asyncio.create_task(pools.run_shared(key, may_end.wait, PATIENCE))
-            for key in range(100)
-        ]
-        async with asyncio.timeout(PATIENCE):
-            assert await pools.run(sum, [1, 2]) == 3
-        may_end.set()
-        await asyncio.gather(*slow)
-        pools.close()
-
-    asyncio.run(ask())

@@ -304,6 +304,7 @@ def test_each_node_has_the_notation_of_its_move(chess):
     assert [node["text"] for node in nodes] == ["e2e4", "e7e5", "g1f3", "g1f3"]
     assert nodes[1] == {
         "parent": 0,
+        "player": 1,
         "action": moves[1],
         "text": "e7e5",
         "prior": 0.25,

@@ -74,9 +74,11 @@ def test_the_summary_prints_results_moves_and_commands(tmp_path):
     assert text.count("60.0%") == 1
 
 
-def test_the_summary_shows_the_most_probable_of_many_moves(tmp_path, monkeypatch):
-    monkeypatch.setattr(summaries, "SUMMARY_MOVES", 3)
-    text = summary(tmp_path, first=None)
+def test_the_summary_shows_the_most_probable_of_many_moves(tmp_path):
+    policy = np.full((1, 16), 0.05, np.float32)
+    policy[0, 4] = 0.25
+    choice = Choice(np.array([4]), np.array(policy), np.array([0.25]))
+    text = summary(tmp_path, first=None, game=compiled("hex:4"), choice=choice)
     assert "6 more" in text
     assert "30.0%" in text  # six moves of 5%
     assert "→" not in text
