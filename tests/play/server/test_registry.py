@@ -10,6 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from azjax import games, players
+from azjax.games.host import legal_actions
 from azjax.networks import CustomModules
 from azjax.play.server import (
     Catalog,
@@ -118,7 +119,7 @@ def test_positions_compile_nothing_after_the_rules(
     rules = registry.rules(registry.catalog.games()["othello"])
     del compilations[:]
     describe_position(rules, ())
-    describe_position(rules, (rules.legal_actions(rules.state(()))[0],))
+    describe_position(rules, (legal_actions(rules.game, rules.state(()))[0],))
     assert compilations == []
 
 
