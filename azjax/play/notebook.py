@@ -136,7 +136,7 @@ class Board(anywidget.AnyWidget):
         title = type(opponent).__name__.removesuffix("Player") or "the opponent"
         player = PlayerOffer(title, title, opponent)
         offer = GameOffer(repr(game), game, {title: player})
-        catalog = Catalog({offer.key: offer}, Path("runs"), has_all=False)
+        catalog = Catalog({offer.key: offer})
         self._registry = PlayerRegistry(catalog, ServerLimits(), seed)
         self._registry.describe(offer, player)  # compiles the rules and the search
         self._pools = ThreadPools()
