@@ -14,11 +14,11 @@ from rich.table import Table
 from rich.text import Text
 
 from azjax import games
-from azjax.commands.common import note
 from azjax.data import GAMES, game_files
 from azjax.data.database import QUERIES, VIEWS, Result, opened
 from azjax.data.rows import stated_game
 from azjax.files import as_directory
+from azjax.program import note
 from azjax.text import did_you_mean, printable
 from azjax.training.run.directory import CONFIG_FILE
 from azjax.training.run.saved_config import load_any_config

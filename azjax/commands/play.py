@@ -7,7 +7,6 @@ import sys
 import tyro
 
 from azjax import games
-from azjax.commands.common import INTERRUPTED, PIPE_CLOSED, note
 from azjax.commands.custom_modules import ModulesOption, read_custom_modules
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.play.input_lines import drop_typeahead
@@ -16,6 +15,7 @@ from azjax.play.plain import Plain
 from azjax.play.session import Background, Session
 from azjax.players import load as load_player_named
 from azjax.players.player_spec import split_name
+from azjax.program import INTERRUPTED, PIPE_CLOSED, note
 from azjax.settings import Seed, check
 
 PATIENCE = 0.5  # seconds to wait for a search when the user quits
