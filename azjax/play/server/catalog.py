@@ -145,11 +145,7 @@ class PlayerOffer:
     directory: Path | None = None
 
     def load(self, game: Game, modules: CustomModules | None = None) -> AnyPlayer:
-        """Loads the player.
-
-        Raises:
-            ValueError: the player cannot be loaded.
-        """
+        """Loads the player."""
         if not isinstance(self.source, str):
             return self.source
         if self.directory is None:

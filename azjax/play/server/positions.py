@@ -134,11 +134,7 @@ class Rules:
 
 
 def describe_position(rules: Rules, actions: tuple[int, ...]) -> dict[str, Any]:
-    """Returns the position after some actions.
-
-    Raises:
-        ValueError: an action is illegal.
-    """
+    """Returns the position after some legal actions."""
     game, state = rules.game, rules.state(actions)
     last, last_action, marked = None, None, []
     if actions:
@@ -168,11 +164,7 @@ def describe_position(rules: Rules, actions: tuple[int, ...]) -> dict[str, Any]:
 
 
 def describe_moves(rules: Rules, actions: Sequence[int]) -> list[dict[str, Any]]:
-    """Returns the notation and the player of each move of a game.
-
-    Raises:
-        ValueError: an action is illegal.
-    """
+    """Returns the notation and the player of each move of a game."""
     rules.state(actions)
     moves = []
     for ply, action in enumerate(actions):
