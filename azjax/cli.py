@@ -10,9 +10,11 @@ import threading
 from collections.abc import Callable, Iterator, Sequence
 from typing import NoReturn
 
-from azjax.commands.common import HELP_OPTIONS, INTERRUPTED, PIPE_CLOSED
 from azjax.program import (
+    HELP_OPTIONS,
+    INTERRUPTED,
     NAME,
+    PIPE_CLOSED,
     USAGE_ERROR,
     error_line,
     is_users_mistake,

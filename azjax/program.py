@@ -1,15 +1,24 @@
-"""The running program: the name by which it was started, and its environment."""
+"""The running program: its name, environment, exit statuses, notes and errors."""
 
+import contextlib
 import glob
 import os
 import shlex
+import signal
 import sys
+import threading
+from collections.abc import Iterator
 from pathlib import Path
 
 from azjax.text import printable
 
 NAME = "azjax"
-USAGE_ERROR = 2  # the exit status after a user's mistake
+HELP_OPTIONS = ("-h", "--help")
+# Exit statuses.
+USAGE_ERROR = 2  # a user's mistake
+STOPPED = 75  # EX_TEMPFAIL: a run was stopped and saved, and can be continued
+INTERRUPTED = 130  # 128 + SIGINT, as in shells
+PIPE_CLOSED = 141  # 128 + SIGPIPE
 
 # Environment variables for libtpu where there is no TPU: no query of the cloud's
 # metadata server, and no messages about the missing TPU.
@@ -49,6 +58,11 @@ def program() -> str:
     return f"python {shlex.quote(script.as_posix())}"
 
 
+def note(text: str) -> None:
+    """Prints a progress note on the standard error."""
+    print(f"azjax: {printable(text)}", file=sys.stderr, flush=True)
+
+
 def error_line(error: BaseException) -> str:
     """Returns the one-line message for an error that ends the program."""
     text = str(error)
@@ -75,3 +89,29 @@ def program_for(game: object) -> str:
     game."""
     is_own = type(game).__module__.partition(".")[0] != NAME
     return program() if is_own else NAME
+
+
+@contextlib.contextmanager
+def interrupted_by_sigterm() -> Iterator[None]:
+    """A context in which SIGTERM raises KeyboardInterrupt, as SIGINT does; a second one
+    has its previous effect."""
+    previous = signal.getsignal(signal.SIGTERM)
+    # None is a handler that Python cannot restore.
+    is_ours = previous not in (None, signal.SIG_IGN) and (
+        threading.current_thread() is threading.main_thread()
+    )
+
+    def restore() -> None:
+        if is_ours:
+            signal.signal(signal.SIGTERM, previous)
+
+    def interrupt(_number: int, _frame: object) -> None:
+        restore()
+        raise KeyboardInterrupt
+
+    if is_ours:
+        signal.signal(signal.SIGTERM, interrupt)
+    try:
+        yield
+    finally:
+        restore()

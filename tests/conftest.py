@@ -266,13 +266,16 @@ def hub(monkeypatch, tmp_path):
     from huggingface_hub import constants  # noqa: PLC0415
 
     with FakeHub() as server:
-        template = server.url + "/{repo_id}/resolve/{revision}/{filename}"
-        monkeypatch.setattr(constants, "ENDPOINT", server.url)
-        monkeypatch.setattr(constants, "HUGGINGFACE_CO_URL_TEMPLATE", template)
         # The user's own token and cache are neither read nor written.
-        for name in ("HF_TOKEN_PATH", "HF_STORED_TOKENS_PATH", "HF_HOME"):
-            monkeypatch.setattr(constants, name, str(tmp_path / "home" / name))
-        monkeypatch.setattr(constants, "HF_HUB_CACHE", str(tmp_path / "home/cache"))
+        own = ("HF_TOKEN_PATH", "HF_STORED_TOKENS_PATH", "HF_HOME", "HF_HUB_CACHE")
+        settings = {name: str(tmp_path / "home" / name) for name in own} | {
+            "ENDPOINT": server.url,
+            "HUGGINGFACE_CO_URL_TEMPLATE": server.url
+            + "/{repo_id}/resolve/{revision}/{filename}",
+            "HF_HUB_DISABLE_XET": True,  # another protocol
+        }
+        for name, value in settings.items():
+            monkeypatch.setattr(constants, name, value)
         monkeypatch.setenv("HF_TOKEN", TOKEN)
         yield server
         huggingface_hub.close_session()

@@ -405,9 +405,7 @@ def imports():
 def test_help_imports_no_command(imports):
     helped = imports[0]
     assert helped.isdisjoint({"jax", "tyro", "rich"})
-    assert {name for name in helped if name.startswith("azjax.commands.")} == {
-        "azjax.commands.common"
-    }
+    assert not any(name.startswith("azjax.commands.") for name in helped)
 
 
 def test_games_are_listed_without_importing_players_and_training(imports):

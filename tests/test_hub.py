@@ -30,10 +30,7 @@ def assert_refused(match, function, *args, error=ValueError, **options):
 @pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
 @pytest.mark.parametrize("mode", ["regular", "lfs"])
 @pytest.mark.parametrize("private", [False, True])
-def test_files_come_back_as_they_were_written(
-    hub, tmp_path, monkeypatch, mode, private
-):
-    monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
+def test_files_come_back_as_they_were_written(hub, tmp_path, mode, private):
     hub.upload_mode = mode
     files = FILES | {"x.safetensors": bytes(range(256))}
     assert push(files=files, private=private) == f"{hub.url}/{NAME}"
@@ -74,8 +71,7 @@ def test_a_repository_with_other_content_or_a_public_one_is_not_changed(hub):
 
 
 @pytest.mark.filterwarnings("ignore:Use 'content=:DeprecationWarning")
-def test_a_failed_upload_is_named(hub, monkeypatch):
-    monkeypatch.setattr(constants, "HF_HUB_DISABLE_XET", True)
+def test_a_failed_upload_is_named(hub):
     hub.upload_mode, hub.refuses_objects = "lfs", True
     files = FILES | {"x.safetensors": b"x"}
     assert_refused("uploading 'x.safetensors'.* 403", push, files=files, error=OSError)

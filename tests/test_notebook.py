@@ -25,7 +25,7 @@ config = azjax.TrainConfig(
     replay=training.ReplayConfig(capacity=576, min_positions=1),
     learner=training.LearnerConfig(batch_size=64),
     evaluation=training.EvaluationConfig(
-        num_evaluations=2, num_positions=10, num_simulations=2, num_games=2
+        num_evaluations=2, num_positions=10, num_simulations=2, opponents=()
     ),
 )
 """

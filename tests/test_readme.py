@@ -26,7 +26,8 @@ LINKS = [
     if not link.startswith("generated/")  # written by the build
 ]
 
-# Replaces `minutes=5` in an example: the shortest run with updates.
+# Replaces `minutes=5` in an example: the shortest run with updates, of a small network
+# unless the example has its own.
 TINY_RUN = """
     iterations=1,
     self_play=azjax.training.SelfPlayConfig(
@@ -35,11 +36,16 @@ TINY_RUN = """
     replay=azjax.training.ReplayConfig(capacity=576, min_positions=1),
     learner=azjax.training.LearnerConfig(batch_size=64),
     evaluation=azjax.training.EvaluationConfig(
-        num_evaluations=1, num_positions=10, num_simulations=2, num_games=2
+        num_evaluations=1, num_positions=10, num_simulations=2, opponents=()
     )
 """
 SMALLER = {
-    "minutes=5": TINY_RUN,
+    "minutes=5, network=": f"{TINY_RUN}, network=",
+    "minutes=5": f"""{TINY_RUN},
+    network=azjax.networks.NetworkConfig(
+        azjax.networks.DenseTrunkConfig(num_blocks=1, width=8, stem_channels=4)
+    )
+""",
     "simulations=200": "simulations=8",
     # Games and simulations of searches.
     "arange(64)": "arange(4)",

@@ -230,14 +230,14 @@ def test_self_play_has_the_same_types():
 def test_runs_of_both_kinds_learn_with_64_bit_types(tmp_path):
     config = TrainConfig(
         game="tic_tac_toe",
-        iterations=4,
+        iterations=2,
         run_dir=str(tmp_path / "run"),
         network=NETWORK,
         self_play=SelfPlayConfig(num_games=8, moves_per_chunk=6, num_simulations=(2,)),
         replay=ReplayConfig(capacity=256, min_window=256, min_positions=16),
         learner=LearnerConfig(batch_size=16, replay_ratio=1.0),
         evaluation=EvaluationConfig(
-            num_evaluations=1, num_positions=32, num_simulations=2, num_games=4
+            num_evaluations=1, num_positions=32, num_simulations=2, opponents=()
         ),
         checkpoint=CheckpointConfig(every_minutes=0.0),
     )
@@ -250,9 +250,7 @@ def test_runs_of_both_kinds_learn_with_64_bit_types(tmp_path):
         games=8,
         moves=4,
         fit=FitConfig(sweeps=2, batch_size=16, max_epochs=2),
-        evaluation=QEvaluationConfig(
-            num_evaluations=1, num_games=4, opponents=("random",)
-        ),
+        evaluation=QEvaluationConfig(num_evaluations=1, opponents=()),
     )
     with jax.enable_x64(True):
         assert train(config).finished

@@ -25,7 +25,6 @@ from azjax.arena.tournament import (
     standings,
     to_json,
 )
-from azjax.commands.common import INTERRUPTED, interrupted_by_sigterm
 from azjax.commands.custom_modules import ModulesOption, read_custom_modules
 from azjax.commands.tables import JsonOption, WorkProgress, print_line, tables_console
 from azjax.compilation_cache import enable_compilation_cache
@@ -33,6 +32,7 @@ from azjax.games import Game
 from azjax.players import AnyPlayer, load
 from azjax.players.engine import MOVE_SECONDS, EnginePlayer
 from azjax.players.player_spec import split_name, unused_name
+from azjax.program import INTERRUPTED, interrupted_by_sigterm
 from azjax.settings import Seed, Within, check, check_int
 
 TOURNAMENT_GAMES = 100

@@ -19,7 +19,6 @@ from azjax.commands.arena import (
     ArenaSettings,
     run_tournament,
 )
-from azjax.commands.common import INTERRUPTED
 from azjax.commands.custom_modules import ModulesOption, read_custom_modules
 from azjax.commands.tables import JsonOption, print_line, tables_console
 from azjax.compilation_cache import enable_compilation_cache
@@ -29,6 +28,7 @@ from azjax.players import (
     DEFAULT_SIMULATIONS,
     MAX_SIMULATIONS,
 )
+from azjax.program import INTERRUPTED
 from azjax.settings import check_int
 from azjax.text import printable
 from azjax.training.analysis.comparison import (

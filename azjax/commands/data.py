@@ -14,11 +14,11 @@ from rich.table import Table
 from rich.text import Text
 
 from azjax import games
-from azjax.commands.common import note
 from azjax.data import GAMES, game_files
 from azjax.data.database import QUERIES, VIEWS, Result, opened
 from azjax.data.rows import stated_game
 from azjax.files import as_directory
+from azjax.program import note
 from azjax.text import did_you_mean, printable
 from azjax.training.run.directory import CONFIG_FILE
 from azjax.training.run.saved_config import load_any_config
@@ -105,6 +105,7 @@ def _print_table(result: Result) -> None:
     """Prints a table. If it is too wide, the names of its columns are folded, or each
     value gets its own line."""
     console = Console()
+    unlimited = console.options.update(max_width=10_000)  # in which no cell is folded
     names = [_text(name) for name in result.names]
     rows = [[Text(_text(value)) for value in row] for row in result.rows[:MAX_ROWS]]
     for headings in (names, [name.replace("_", "_\n") for name in names]):
@@ -113,7 +114,7 @@ def _print_table(result: Result) -> None:
             table.add_column(Text(heading))
         for row in rows:
             table.add_row(*row)
-        if _width(console, table) <= console.width:
+        if console.measure(table, options=unlimited).maximum <= console.width:
             break
     else:
         table = Table.grid(padding=(0, 2))
@@ -126,12 +127,6 @@ def _print_table(result: Result) -> None:
     rest = len(result.rows) - MAX_ROWS
     if rest > 0:
         note(f"{rest:,} more rows: --csv or --json prints all")
-
-
-def _width(console: Console, table: Table) -> int:
-    """Returns the width at which no cell of a table is folded."""
-    unlimited = console.options.update(max_width=10_000)
-    return console.measure(table, options=unlimited).maximum
 
 
 def _plain(value: Any) -> Any:

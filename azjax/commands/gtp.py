@@ -7,12 +7,12 @@ import sys
 import tyro
 
 from azjax import games, players
-from azjax.commands.common import note
 from azjax.commands.custom_modules import ModulesOption, read_custom_modules
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.play.gtp import GtpEngine, Inbox, serve
 from azjax.play.input_lines import read_lines
 from azjax.play.opponents import default_opponent
+from azjax.program import note
 from azjax.settings import Seed, check
 
 

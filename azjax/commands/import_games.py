@@ -9,12 +9,12 @@ import tyro
 from azjax import games
 from azjax.arena import import_positions
 from azjax.arena.teaching import make_teacher
-from azjax.commands.common import note
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.data.importing import Teacher, import_games, reasons
 from azjax.files import as_directory
 from azjax.games import Game
 from azjax.players import PerfectPlayer, UciPlayer, load
+from azjax.program import note
 
 MAX_REMARKS = 100  # printed lines about games
 

@@ -11,12 +11,12 @@ import tyro
 from rich.console import Console
 from rich.table import Column, Table
 
-from azjax.commands.common import note
 from azjax.commands.custom_modules import ModulesOption, read_custom_modules
 from azjax.commands.parsing import parse_known, split_game
 from azjax.commands.tables import JsonOption
 from azjax.commands.train import parse_train_config
 from azjax.devices import estimates, parse_device, use_all_cores
+from azjax.program import note
 from azjax.training import preset
 from azjax.training.analysis.forecast import Forecast, forecast
 

@@ -7,7 +7,6 @@ import sys
 import tyro
 
 from azjax import games
-from azjax.commands.common import INTERRUPTED, PIPE_CLOSED, note
 from azjax.commands.custom_modules import ModulesOption, read_custom_modules
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.play.input_lines import drop_typeahead
@@ -16,6 +15,7 @@ from azjax.play.plain import Plain
 from azjax.play.session import Background, Session
 from azjax.players import load as load_player_named
 from azjax.players.player_spec import split_name
+from azjax.program import INTERRUPTED, PIPE_CLOSED, note
 from azjax.settings import Seed, check
 
 PATIENCE = 0.5  # seconds to wait for a search when the user quits
@@ -64,34 +64,24 @@ def play_command(
     )
     streams = (sys.stdin, sys.stdout, sys.stderr)
     is_dumb = os.environ.get("TERM", "") in ("", "dumb", "unknown")
-    if plain or is_dumb or not all(stream.isatty() for stream in streams):
-        _play_plain(session, load)
-    else:
-        _play_on_screen(session, load)
-
-
-def _play_on_screen(session: Session, saved: str | None) -> None:
-    from azjax.play.screen import PlayApp  # noqa: PLC0415, slow to import
-
-    app = PlayApp(session)
-    try:
-        session.begin(saved)
-        drop_typeahead()
-        app.run()
-    finally:
-        is_idle = _close(session)
-    _end(app.return_code or 0, is_idle)
-
-
-def _play_plain(session: Session, saved: str | None) -> None:
+    plain = plain or is_dumb or not all(stream.isatty() for stream in streams)
     if isinstance(sys.stdin, io.TextIOWrapper):
         sys.stdin.reconfigure(errors="replace")
     status = 0
     try:
-        interface = Plain(session, read=_read, write=_write, note=note)
-        interface.begin(saved)
-        drop_typeahead()
-        interface.run()
+        if plain:
+            interface = Plain(session, read=_read, write=_write, note=note)
+            interface.begin(load)
+            drop_typeahead()
+            interface.run()
+        else:
+            from azjax.play.screen import PlayApp  # noqa: PLC0415, slow to import
+
+            app = PlayApp(session)
+            session.begin(load)
+            drop_typeahead()
+            app.run()
+            status = app.return_code or 0
     except KeyboardInterrupt:
         status = INTERRUPTED
     except SystemExit as ended:  # by a signal
@@ -101,8 +91,13 @@ def _play_plain(session: Session, saved: str | None) -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         status = PIPE_CLOSED
     finally:
-        is_idle = _close(session)
-    _end(status, is_idle)
+        is_idle = session.background.close(PATIENCE)
+        session.close()
+    if not is_idle:  # a search is running, which cannot be stopped
+        sys.stdout.flush()
+        os._exit(status)
+    if status:
+        raise SystemExit(status)
 
 
 def _read(prompt: str) -> str:
@@ -118,19 +113,3 @@ def _read(prompt: str) -> str:
 
 def _write(text: str) -> None:
     print(text, flush=True)
-
-
-def _close(session: Session) -> bool:
-    """Closes a session; returns whether no search is running."""
-    is_idle = session.background.close(PATIENCE)
-    session.close()
-    return is_idle
-
-
-def _end(status: int, is_idle: bool) -> None:
-    """Ends the program, even during a search, which cannot be stopped."""
-    if not is_idle:
-        sys.stdout.flush()
-        os._exit(status)
-    if status:
-        raise SystemExit(status)

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import tyro
 
-from azjax.commands.common import note
 from azjax.commands.custom_modules import ModulesOption, read_custom_modules
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.data import stored_game
 from azjax.files import as_directory
 from azjax.players import AlphaZeroPlayer, load
+from azjax.program import note
 from azjax.settings import Seed, check
 from azjax.training.reanalysis import reanalyze
 

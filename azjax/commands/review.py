@@ -10,7 +10,6 @@ from rich.table import Table
 from rich.text import Text
 
 from azjax import games
-from azjax.commands.common import note
 from azjax.commands.custom_modules import ModulesOption, read_custom_modules
 from azjax.commands.tables import JsonOption
 from azjax.compilation_cache import enable_compilation_cache
@@ -29,6 +28,7 @@ from azjax.play.text_output import side_names, signed, sparkline
 from azjax.players import load
 from azjax.players.player_spec import split_name
 from azjax.players.simple import perfect_player
+from azjax.program import note
 from azjax.settings import Seed, check, check_int
 from azjax.text import printable
 

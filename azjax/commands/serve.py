@@ -10,7 +10,6 @@ from urllib.parse import quote
 
 import tyro
 
-from azjax.commands.common import INTERRUPTED
 from azjax.commands.custom_modules import ModulesOption, read_custom_modules
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.play.server import (
@@ -19,6 +18,7 @@ from azjax.play.server import (
     make_catalog,
     start_compiling,
 )
+from azjax.program import INTERRUPTED
 from azjax.settings import check_int
 
 MAX_MEMORY = 1e6  # GiB

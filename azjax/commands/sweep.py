@@ -7,12 +7,11 @@ from pathlib import Path
 import jax
 import tyro
 
-from azjax.commands.common import STOPPED, note
 from azjax.commands.compare import print_comparison
 from azjax.commands.custom_modules import ModulesOption, read_custom_modules
 from azjax.commands.tables import print_line, tables_console
 from azjax.commands.train import parse_train_config
-from azjax.program import error_line, is_users_mistake
+from azjax.program import STOPPED, error_line, is_users_mistake, note
 from azjax.training import train
 from azjax.training.analysis.comparison import read_runs
 from azjax.training.analysis.sweep import is_finished, read_sweep

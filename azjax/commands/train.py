@@ -9,12 +9,12 @@ import tyro
 from rich.console import Console
 
 from azjax import games
-from azjax.commands.common import HELP_OPTIONS, STOPPED, note
 from azjax.commands.custom_modules import ModulesOption, read_custom_modules
 from azjax.commands.parsing import parse, parse_known, split_game
 from azjax.devices import use_all_cores
 from azjax.networks.trunks import TRUNKS
 from azjax.players import TrainedPlayer
+from azjax.program import HELP_OPTIONS, STOPPED, note
 from azjax.search import SEARCHES
 from azjax.training import (
     Run,

@@ -5,9 +5,9 @@ from collections.abc import Sequence
 import tyro
 from rich.console import Console
 
-from azjax.commands.common import STOPPED
 from azjax.commands.parsing import parse_known, split_game
 from azjax.commands.train import Given, continued, parse_settings
+from azjax.program import STOPPED
 from azjax.training.analysis.summary import print_q_run
 from azjax.training.config import QConfig
 from azjax.training.q_learning import train_q

@@ -7,13 +7,13 @@ import sys
 import tyro
 
 from azjax import games, players
-from azjax.commands.common import PIPE_CLOSED, note
 from azjax.commands.custom_modules import ModulesOption, read_custom_modules
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.play.input_lines import read_lines
 from azjax.play.opponents import default_opponent
 from azjax.play.uci import UciEngine
 from azjax.players.uci import check_is_chess
+from azjax.program import PIPE_CLOSED, note
 from azjax.settings import Seed, check
 
 QUIT_SECONDS = 0.5

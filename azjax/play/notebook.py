@@ -136,10 +136,11 @@ class Board(anywidget.AnyWidget):
         title = type(opponent).__name__.removesuffix("Player") or "the opponent"
         player = PlayerOffer(title, title, opponent)
         offer = GameOffer(repr(game), game, {title: player})
-        catalog = Catalog({offer.key: offer}, Path("runs"), has_all=False)
-        self._registry = PlayerRegistry(catalog, ServerLimits(), seed)
+        catalog = Catalog({offer.key: offer})
+        limits = ServerLimits()
+        self._registry = PlayerRegistry(catalog, limits, seed)
         self._registry.describe(offer, player)  # compiles the rules and the search
-        self._pools = ThreadPools()
+        self._pools = ThreadPools(limits.reviews)
         self._game = StartedGame(offer, player, self._registry.rules(offer))
         self._views: dict[int, _View] = {}
         is_ready = threading.Event()

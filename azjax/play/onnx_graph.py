@@ -254,11 +254,7 @@ def _write_linear(writer: _Writer, x: str, linear: nnx.Linear) -> str:
 
 
 def _numbers(variable: nnx.Variable | None) -> np.ndarray:
-    """Returns the array of a variable.
-
-    Raises:
-        ValueError: the variable is None.
-    """
+    """Returns the array of a variable that must not be None."""
     if variable is None:
         raise ValueError("a layer without a bias or scale cannot be exported")
     return np.asarray(variable[...])

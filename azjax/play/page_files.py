@@ -46,14 +46,7 @@ def browser_games() -> list[str]:
 
 
 def check_browser_rules(game: object) -> None:
-    """Checks that exported pages have rules for a game.
-
-    Args:
-        game: its name, of any origin.
-
-    Raises:
-        ValueError: they have none.
-    """
+    """Checks that exported pages have rules for a game, given by its name."""
     if game not in browser_games():
         raise ValueError(
             f"the exported page has rules for {' and '.join(browser_games())} only, "

@@ -10,6 +10,7 @@ import websockets
 from server_load.serving import NEWS, PATIENCE, Tally, opened, socket_of
 from websockets.asyncio.client import ClientConnection, connect
 
+from azjax.games.host import legal_actions, rewards
 from azjax.play.server.positions import Rules
 
 PAGES = (
@@ -67,7 +68,8 @@ class Connection:
         while not await self._check_position(actions):
             state = self._rules.state(actions)
             if int(state.current_player) == own_side:
-                actions.append(int(self._rng.choice(self._rules.legal_actions(state))))
+                legal = legal_actions(self._rules.game, state)
+                actions.append(int(self._rng.choice(legal)))
             else:
                 actions.append(await self._answer(actions))
 
@@ -76,10 +78,10 @@ class Connection:
         told = await self._ask("position", {"actions": actions})
         state = self._rules.state(actions)
         assert [move["action"] for move in told["moves"]] == (
-            self._rules.legal_actions(state)
+            legal_actions(self._rules.game, state)
         )
         assert told["isOver"] == bool(state.terminated)
-        assert told["rewards"] == self._rules.rewards(state)
+        assert told["rewards"] == [*rewards(self._rules.game, state)]
         assert told["player"] == int(state.current_player)
         assert told["cells"] == np.ravel(self._rules.game.board(state)).tolist()
         return told["isOver"]
@@ -91,7 +93,7 @@ class Connection:
         request = {"actions": actions, "simulations": simulations, "tree": True}
         decision = await self._ask("decide", request)
         self._tally.move_seconds.append(time.monotonic() - began)
-        legal = self._rules.legal_actions(self._rules.state(actions))
+        legal = legal_actions(self._rules.game, self._rules.state(actions))
         assert decision["action"] in legal
         assert decision["simulations"] == (simulations or 0)
         if simulations:

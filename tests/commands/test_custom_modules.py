@@ -32,13 +32,13 @@ def here(tmp_path, monkeypatch):
         sys.modules.pop(name, None)
 
 
-def test_parts_are_found_in_a_module_of_the_working_directory(here):
-    parts = read_custom_modules("own_net:MODULES")
-    assert isinstance(parts, CustomModules)
-    assert parts.trunk.__name__ == "FlatTrunk"
+def test_custom_modules_are_found_in_a_module_of_the_working_directory(here):
+    found = read_custom_modules("own_net:MODULES")
+    assert isinstance(found, CustomModules)
+    assert found.trunk.__name__ == "FlatTrunk"
 
 
-def test_no_parts_are_read_if_none_are_named():
+def test_nothing_is_read_if_nothing_is_named():
     assert read_custom_modules(None) is None
 
 
@@ -77,7 +77,7 @@ def test_the_main_module_is_not_imported_again(here, monkeypatch):
         ),
     ],
 )
-def test_invalid_parts_raise(here, text, says):
+def test_invalid_modules_raise(here, text, says):
     with pytest.raises(ValueError, match=says):
         read_custom_modules(text)
 

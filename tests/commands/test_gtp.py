@@ -4,7 +4,6 @@ from play.front_end import answers_to
 
 from azjax.games import make
 from azjax.play.opponents import default_mcts
-from azjax.players import RandomPlayer
 
 
 @pytest.mark.parametrize(
@@ -33,11 +32,7 @@ def test_without_a_player_the_default_opponent_plays(game, player, capsys):
     assert f"azjax: {player} plays" in capsys.readouterr().err.splitlines()
 
 
-def test_only_answers_are_written_to_the_standard_output(monkeypatch, capsys):
-    def load(name, game, parts):
-        print("a library says hello")
-        return RandomPlayer(game)
-
-    monkeypatch.setattr("azjax.players.load", load)
-    assert answers_to(b"", "gtp", "tic_tac_toe") == (0, b"")
+def test_only_answers_are_written_to_the_standard_output(talkative, capsys):
+    command = ("gtp", "tic_tac_toe", "--player", "random", *talkative)
+    assert answers_to(b"", *command) == (0, b"")
     assert "hello" in capsys.readouterr().err

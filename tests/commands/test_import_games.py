@@ -12,6 +12,8 @@ pytest.importorskip("duckdb")
 UCI_ENGINE = pathlib.Path(__file__).parents[1] / "players" / "uci_engine.py"
 CHESS = games.make("chess")
 PGN = '[Result "1-0"]\n\n1. f3 e5 1-0\n\n[Result "*"]\n\n1. d4 *\n'
+HEADER = "moves,q0,q1,q2,q3,q4,q5,q6,q7,q8\n"
+GAME = ("--game", "tic_tac_toe")
 LINES = "a3 b2 c1 b3 b1 a1 c3 c2 a2\n"  # a draw
 
 
@@ -46,7 +48,7 @@ def test_games_that_cannot_be_read_are_counted(tmp_path, capsys):
 def test_a_draw_has_the_result_0(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "moves.txt").write_text(LINES)
-    cli.main(["import-games", "moves.txt", "--game", "tic_tac_toe", "--to", "stored"])
+    cli.main(["import-games", "moves.txt", *GAME, "--to", "stored"])
     capsys.readouterr()
     cli.main(["data", "stored", "SELECT DISTINCT result FROM positions", "--csv"])
     assert capsys.readouterr().out.split() == ["result", "0.0"]
@@ -67,52 +69,54 @@ def test_a_draw_has_the_result_0(tmp_path, capsys, monkeypatch):
         ([], "give at least one file of games"),
         (["missing.pgn"], "missing.pgn: No such file"),
         (["moves.txt"], "moves.txt has no suffix of a file of games"),
-        (["moves.txt", "--game", "tic_tac_toe"], "line 1: move 2: 'a1' is not legal"),
+        (["wrong.txt", *GAME], "line 1: move 2: 'a1' is not legal"),
         (["games.pgn", "--to", "gs://a/b"], "--to must be a directory on this machine"),
+        # Solved positions.
+        (["solved.csv"], "give the game of the solved positions in solved.csv: --game"),
+        (
+            ["solved.csv", "moves.txt", *GAME],
+            "import games and solved positions to different directories",
+        ),
+        (["solved.csv", "--game", "hex:3"], "solved.csv, line 1: no positions after"),
+        (["solved.csv", "--game", "connect_four"], "solved.csv, line 1: column 'q7'"),
+        # A teacher.
+        *(
+            (["moves.txt", *GAME, "--teacher", name], message)
+            for name, message in (
+                ("random", "--teacher must be uci:COMMAND or perfect: 'random'"),
+                ("human", "--teacher must be uci:COMMAND or perfect: 'human'"),
+                ("missing", "unknown player 'missing'"),
+            )
+        ),
+        *(
+            ([file, *options, "--teacher", "perfect"], message)
+            for file, options, message in (
+                ("solved.csv", GAME, "--teacher is for games; solved positions have"),
+                ("missing.pgn", (), "missing.pgn: No such file"),
+                ("empty.pgn", (), "no games in"),
+            )
+        ),
     ],
 )
 def test_bad_input_is_refused_in_one_line(
     arguments, message, tmp_path, capsys, monkeypatch
 ):
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "moves.txt").write_text("a1 a1\n")
-    if "--to" not in arguments:
-        arguments = [*arguments, "--to", "stored"]
-    assert_refused(capsys, message, "import-games", *arguments)
-    assert [path.name for path in tmp_path.iterdir()] == ["moves.txt"]
-
-
-HEADER = "moves,q0,q1,q2,q3,q4,q5,q6,q7,q8\n"
+    files = {"moves.txt": LINES, "solved.csv": HEADER, "empty.pgn": ""}
+    files["wrong.txt"] = "a1 a1\n"
+    for name, text in files.items():
+        (tmp_path / name).write_text(text)
+    to = () if "--to" in arguments else ("--to", "stored")
+    assert_refused(capsys, message, "import-games", *arguments, *to)
+    assert {path.name for path in tmp_path.iterdir()} == set(files)
 
 
 def test_solved_positions_are_imported(tmp_path, capsys, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "solved.csv").write_text(HEADER + "5,0,-1,0,-1,,-1,0,-1,0\n")
-    options = ("--game", "tic_tac_toe", "--to", "stored")
-    cli.main(["import-games", "solved.csv", *options])
+    cli.main(["import-games", "solved.csv", *GAME, "--to", "stored"])
     printed = capsys.readouterr().out
     assert printed == "1 games of tic_tac_toe with 1 positions in stored\n"
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["solved.csv"], "give the game of the solved positions in solved.csv: --game"),
-        (
-            ["solved.csv", "moves.txt", "--game", "tic_tac_toe"],
-            "import games and solved positions to different directories",
-        ),
-        (["solved.csv", "--game", "hex:3"], "solved.csv, line 1: no positions after"),
-        (["solved.csv", "--game", "connect_four"], "solved.csv, line 1: column 'q7'"),
-    ],
-)
-def test_solved_positions_that_cannot_be_imported_are_refused(
-    arguments, message, tmp_path, capsys, monkeypatch
-):
-    monkeypatch.chdir(tmp_path)
-    (tmp_path / "solved.csv").write_text(HEADER)
-    assert_refused(capsys, message, "import-games", *arguments, "--to", "stored")
-    assert [path.name for path in tmp_path.iterdir()] == ["solved.csv"]
 
 
 def test_a_teacher_gives_policy_targets_and_values(tmp_path, capsys, monkeypatch):
@@ -136,27 +140,3 @@ def test_a_teacher_gives_policy_targets_and_values(tmp_path, capsys, monkeypatch
         for state, text in ((first, "g1f3"), (after, "g8f6"))
     )
     assert sorted(found) == sorted(f"58,115,{move}" for move in (knight, answer))
-
-
-@pytest.mark.parametrize(
-    ("file", "teacher", "message"),
-    [
-        ("moves.txt", "random", "--teacher must be uci:COMMAND or perfect: 'random'"),
-        ("moves.txt", "human", "--teacher must be uci:COMMAND or perfect: 'human'"),
-        ("moves.txt", "missing", "unknown player 'missing'"),
-        ("solved.csv", "perfect", "--teacher is for games; solved positions have"),
-        ("missing.pgn", "perfect", "missing.pgn: No such file"),
-        ("empty.pgn", "perfect", "no games in"),
-    ],
-)
-def test_a_teacher_that_cannot_label_is_refused(
-    file, teacher, message, tmp_path, capsys
-):
-    (tmp_path / "moves.txt").write_text(LINES)
-    (tmp_path / "empty.pgn").write_text("")
-    (tmp_path / "solved.csv").write_text("moves,q0\n1,0\n")
-    options = ["--to", str(tmp_path / "stored"), "--teacher", teacher]
-    if not file.endswith(".pgn"):
-        options += ["--game", "tic_tac_toe"]
-    assert_refused(capsys, message, "import-games", tmp_path / file, *options)
-    assert not (tmp_path / "stored").exists()

@@ -8,10 +8,10 @@ from commands.refusal import assert_refused
 
 from azjax import cli, games
 from azjax.commands import train_q as module
-from azjax.commands.common import STOPPED
 from azjax.commands.train_q import parse_q_config
 from azjax.networks import QNetworkConfig, init_q_network
 from azjax.players.serialization import TrainedQ, save_q_player
+from azjax.program import STOPPED
 from azjax.training import TrainConfig
 from azjax.training.config import QConfig, QEvaluationConfig
 from azjax.training.run.directory import open_run_directory

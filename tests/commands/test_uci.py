@@ -11,8 +11,6 @@ import pytest
 from commands.refusal import assert_refused
 from play.front_end import answers_to, run_with_front_end
 
-from azjax.players import RandomPlayer
-
 PATIENCE = 240  # seconds, for a loaded machine
 RANDOM = ["uci", "chess", "--player", "random"]
 
@@ -23,14 +21,9 @@ def never_exits_at_once(monkeypatch):
     monkeypatch.setattr("azjax.commands.uci.QUIT_SECONDS", PATIENCE)
 
 
-def test_the_last_search_ends_at_the_end_of_the_input(monkeypatch, capsys):
-    def load(name, game, parts):
-        print("a library says hello")
-        return RandomPlayer(game)
-
-    monkeypatch.setattr("azjax.players.load_compiled", load)
+def test_the_last_search_ends_at_the_end_of_the_input(talkative, capsys):
     text = b"\xff\x00\r\nposition startpos moves e2e4 e7e5 e1e2\ngo infinite"
-    status, output = answers_to(text, "uci", "chess")
+    status, output = answers_to(text, *RANDOM, *talkative)
     first, *_, last = output.decode().splitlines()
     assert first.startswith("info depth 1 "), "only answers are in the output"
     move = chess.Move.from_uci(last.split()[1])
@@ -40,7 +33,7 @@ def test_the_last_search_ends_at_the_end_of_the_input(monkeypatch, capsys):
     assert move in board.legal_moves
     assert status == 0
     assert capsys.readouterr().err.splitlines() == [
-        "azjax: loading alphazero:pretrained ...",
+        "azjax: loading random ...",
         "a library says hello",
     ]
 

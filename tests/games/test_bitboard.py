@@ -1,5 +1,4 @@
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 
@@ -24,12 +23,6 @@ def bits_of(board):
     }
 
 
-def boards_of(lists):
-    """Returns up to 16 boards of 64 bits as arrays `[16]`, some of them repeated."""
-    words = zip(*map(board_of, lists), strict=True)
-    return tuple(np.resize(word, 16) for word in words)
-
-
 def test_empty_and_constant_boards_have_the_bits_of_their_cells():
     assert bits_of(bitboard.empty(49)) == set()
     assert len(bitboard.empty(49)) == 2
@@ -47,8 +40,8 @@ def test_boards_are_combined_compared_and_counted_in_all_words():
     assert bitboard.has_any(board_of([63]))
     assert bitboard.is_equal(board_of([3, 63]), board_of([3, 63]))
     assert not bitboard.is_equal(board_of([3, 63]), board_of([3, 62]))
-    counts = np.asarray(bitboard.count(boards_of([[0, 31, 32, 63], []])))
-    np.testing.assert_array_equal(counts[:2], [4, 0])
+    assert bitboard.count(board_of([0, 31, 32, 63])) == 4
+    assert bitboard.count(board_of([])) == 0
 
 
 @pytest.mark.parametrize("steps", [0, 1, -1, 7, -31, 31, 32, -32, 45, -45, 96, -100])
@@ -75,51 +68,6 @@ def test_the_cells_of_a_grid_are_counted_row_by_row():
         assert bits_of(cell(np.int32(action))) == {int(grid.cells[row, column])}
     for action in (-1, -8, 35, 40, 1000):
         assert bits_of(cell(np.int32(action))) == set()
-
-
-def test_shifts_do_not_wrap_around_rows():
-    grid = bitboard.Grid(height=3, width=4)
-    ends = {int(bit) + 1 for bit in grid.cells[:, -1]}
-    assert not ends & bits_of(grid.full)
-    assert len(bits_of(grid.full)) == 12
-
-
-@pytest.mark.parametrize("step", [1, 7, 8, 9])
-def test_a_line_is_found_anywhere(step):
-    for length in range(1, 7):
-        starts = range(0, 64 - step * (length - 1), 5)
-        lines = [[start + step * index for index in range(length)] for start in starts]
-        assert np.all(bitboard.has_line(boards_of(lines), length, (step,)))
-
-
-def test_a_line_without_one_cell_is_not_found():
-    for length in range(2, 7):
-        line = {8 * index for index in range(length)}
-        boards = boards_of([line - {missing} for missing in line])
-        assert not np.any(bitboard.has_line(boards, length, (1, 7, 8, 9)))
-
-
-def test_cells_planes_and_pieces_show_the_boards():
-    cells = np.array([[2, 1], [33, 32]])
-
-    @jax.jit
-    def look(first, second):
-        pieces = bitboard.pieces((first, second), cells)
-        planes = bitboard.planes((first, second), cells)
-        return bitboard.cells_set(second, cells), planes, pieces
-
-    is_set, planes, pieces = look(board_of([1]), board_of([33, 2]))
-    np.testing.assert_array_equal(is_set, [[True, False], [True, False]])
-    np.testing.assert_array_equal(planes[..., 0], [[False, True], [False, False]])
-    np.testing.assert_array_equal(planes[..., 1], is_set)
-    assert pieces.dtype == np.int8
-    np.testing.assert_array_equal(pieces, [[1, 0], [1, -1]])
-
-
-def test_boards_can_be_vmapped():
-    words = jnp.arange(8, dtype=jnp.uint32)
-    has_pair = jax.vmap(lambda word: bitboard.has_line((word,), 2, (1,)))(words)
-    np.testing.assert_array_equal(has_pair, [0, 0, 0, 1, 0, 0, 1, 1])
 
 
 def test_the_lead_in_open_lines_is_counted_line_by_line():

@@ -17,8 +17,14 @@ SMALL = {
 }
 CHECKED = ("connect_four", "hex:4", "tic_tac_toe")
 ALSO_CHECKED = (
-    *("breakthrough", "breakthrough:5,4", "chess:max_moves=150", "go"),
-    *("go:5,superko=True", "gomoku", "gomoku:7,6,exact=True", "hex", "hex:4,swap=True"),
+    *("breakthrough", "breakthrough:5,4", "chess:max_moves=80", "go"),
+    *(
+        "go:5,superko=True",
+        "gomoku:9",
+        "gomoku:7,6,exact=True",
+        "hex",
+        "hex:4,swap=True",
+    ),
     "othello",
 )
 

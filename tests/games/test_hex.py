@@ -260,22 +260,3 @@ def test_rows_are_indented_and_the_last_or_swapped_stone_is_in_brackets():
     assert "[O]" in game.to_text(state, last_action=9)
     svg = game.to_svg(play(game, "b1"), policies={"search": np.full(10, 0.1)})
     assert "search (swap 10%)" in svg
-
-
-@pytest.mark.parametrize(("spec", "num_games"), [("hex:11", 10), ("hex:3,true", 50)])
-def test_open_spiel_agrees_at_every_position(engine, random_games, spec, num_games):
-    game = make(spec)
-    counts = engine("hex").compare(game, random_games(game, num_games))
-    assert counts.pop("positions") > 5 * num_games
-    assert not any(counts.values())
-
-
-def test_a_wrong_rule_is_detected(engine, random_games):
-    game = make("hex:3,true")
-    record = random_games(game, 50)
-    # The wrong rule: player 1 connects top and bottom.
-    wrong = {**record, "rewards": -record["rewards"], "board": record["board"].mT}
-    counts = engine("hex").compare(game, wrong)
-    assert counts["rewards"] == 50
-    assert counts["board"] > 0
-    assert counts["legal"] == 0

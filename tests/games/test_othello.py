@@ -1,6 +1,5 @@
 import dataclasses
 
-import jax
 import numpy as np
 import pytest
 from compiled_games import batched, board_of, compiled, play, positions, single
@@ -198,28 +197,6 @@ def test_the_number_of_games_is_the_published_one(engine):
     perft = engine("perft")
     plies = perft.enumerate_plies(make("othello"), 6)
     assert [ply.num_lines() for ply in plies] == perft.NUM_LINES["othello"][:7]
-
-
-def test_open_spiel_agrees_at_every_position(engine, random_games):
-    record = random_games(make("othello"), 30)
-    counts = engine("othello").compare(GAME, record)
-    assert counts.pop("positions") > 50 * 30
-    assert not any(counts.values())
-    # The comparison detects a wrong rule.
-    wrong = {name: np.array(facts[:10]) for name, facts in record.items()}
-    wrong["legal"][:, 3, othello.PASS] ^= True
-    wrong["board"][:, 5, 3, 3] = -1
-    counts = engine("othello").compare(GAME, wrong)
-    assert counts["legal"] == counts["board"] == 10
-
-
-@pytest.mark.slow
-def test_pgx_agrees_at_every_position(engine):
-    compare = engine("othello").make_pgx_comparison(make("othello"))
-    counts = jax.device_get(compare(jax.random.split(jax.random.key(3), 50)))
-    assert counts["positions"] > 50 * 50
-    assert counts["illegal"] > 0
-    assert not any(counts[fact] for fact in engine("replay").FACTS)
 
 
 def test_the_heuristic_value_counts_moves_and_corners():

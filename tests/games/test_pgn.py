@@ -40,7 +40,7 @@ def read_pgn(text):
 def test_another_program_reads_the_same_games():
     generator, results = np.random.default_rng(0), {1: "1-0", 0: "1/2-1/2", -1: "0-1"}
     names, records = ("random", "gtp:x --level 1"), []
-    for _ in range(6):
+    for _ in range(3):
         actions, end = random_game(CHESS, generator)
         result = int(np.asarray(CHESS.rewards(end))[0])
         records.append(GameRecord(names, actions, result, ""))

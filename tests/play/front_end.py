@@ -42,11 +42,11 @@ def run_with_front_end(
                 raise
 
         patch.setattr(sys, "stdin", stdin)
-        patch.setattr(sys, "stdout", stdout)
         outcome = executor.submit(front_end)
         threads = threading.enumerate()
         try:
-            cli.main(args)
+            with contextlib.redirect_stdout(stdout):
+                cli.main(args)
             status = 0
         except SystemExit as end:
             status = end.code

@@ -19,8 +19,10 @@ GAME = games.make("tic_tac_toe")
 FIRST = first_state(GAME)
 
 
-def decision(action=4, visits=None):
-    prior = np.float32([0.1, 0, 0, 0, 0.6, 0, 0, 0, 0.3])
+PRIOR = np.float32([0.1, 0, 0, 0, 0.6, 0, 0, 0, 0.3])
+
+
+def decision(action=4, visits=None, prior=PRIOR):
     if visits is None:
         return MoveDecision(action, prior, 0.25)
     moves = np.int32([action, 0, 8, *[-1] * 13])
@@ -81,22 +83,8 @@ def test_numbers_are_rounded():
     assert sparkline([-1, 0, 1], 2) == "▅█"
 
 
-PRIOR = np.float32([0.1, 0, 0, 0, 0.6, 0, 0, 0, 0.3])
-
-
-def searched(action, visits, prior=PRIOR):
-    line = np.int32([action, *[-1] * 15])
-    values = np.float32([0.5] * 9)
-    analysis = Analysis(prior, np.int32(visits), values, line)
-    return MoveDecision(action, prior, 0.25, analysis)
-
-
-def actions(decision):
-    return [move.action for move in rank_moves(decision)]
-
-
 def test_the_chosen_move_is_first_even_if_another_has_more_visits():
-    moves = rank_moves(searched(4, [7, 0, 0, 0, 5, 0, 0, 0, 9]))
+    moves = rank_moves(decision(4, [7, 0, 0, 0, 5, 0, 0, 0, 9]))
     assert [move.action for move in moves] == [4, 8, 0]
     assert [move.visits for move in moves] == [5, 9, 7]
     assert [move.value for move in moves] == [0.5] * 3
@@ -105,11 +93,12 @@ def test_the_chosen_move_is_first_even_if_another_has_more_visits():
 
 def test_equal_visits_are_ranked_by_prior_then_by_action():
     prior = np.float32([0.1, 0.3, 0.3, 0.2, 0.1, 0, 0, 0, 0])
-    assert actions(searched(4, [1] * 5 + [0] * 4, prior)) == [4, 1, 2, 3, 0]
+    moves = rank_moves(decision(4, [1] * 5 + [0] * 4, prior))
+    assert [move.action for move in moves] == [4, 1, 2, 3, 0]
 
 
 def test_a_move_without_visits_has_no_value():
-    moves = rank_moves(searched(4, [0, 0, 0, 0, 5, 0, 0, 0, 0]))
+    moves = rank_moves(decision(4, [0, 0, 0, 0, 5, 0, 0, 0, 0]))
     assert [move.value for move in moves] == [0.5, None, None]
 
 

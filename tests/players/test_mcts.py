@@ -135,5 +135,5 @@ def test_search_continues_from_the_carry(playouts, searched, after, analyze):
 @pytest.mark.slow
 def test_ten_times_the_playouts_win_the_match():
     stronger, weaker = MCTSPlayer(CONNECT_FOUR, 100), MCTSPlayer(CONNECT_FOUR, 10)
-    result = play_match(CONNECT_FOUR, stronger, weaker, jax.random.key(0), 200)
+    result = play_match(CONNECT_FOUR, stronger, weaker, jax.random.key(0), 60)
     assert result.interval[0] > 0.5

@@ -311,7 +311,7 @@ def test_it_wins_when_it_moves_first():
 
 @pytest.mark.slow
 @pytest.mark.parametrize("opponent", ["random", "greedy", "minimax:4", "mcts:200"])
-def test_it_wins_all_of_twenty_games_in_which_it_moves_first(opponent):
+def test_it_wins_all_of_ten_games_in_which_it_moves_first(opponent):
     player = PerfectPlayer()
     opponent = players.load(opponent, CONNECT_FOUR)
-    assert sum(play(player, opponent, seed) for seed in range(20)) == 20
+    assert sum(play(player, opponent, seed) for seed in range(10)) == 10

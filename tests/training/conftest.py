@@ -4,7 +4,7 @@ import signal
 import pytest
 import shared_programs as shared_programs_module
 from matplotlib.figure import Figure
-from training.tiny_runs import config, stopping_after
+from training.tiny_runs import config, stop_after
 
 from azjax.data import GAMES, game_files
 from azjax.training import train
@@ -47,8 +47,8 @@ def resumed(tmp_path_factory):
     runs = []
     with empty_plots(), shared_programs_module.shared_programs():
         for iteration, number in ((2, signal.SIGTERM), (3, signal.SIGINT)):
-            with stopping_after(iteration, number):
-                runs.append(train(config(directory)))
+            stop = stop_after(iteration, number)
+            runs.append(train(config(directory), on_iteration=stop))
         newest = game_files(directory / GAMES)[-1].path
         later = newest.with_name("00000004-00000009-0.parquet")
         later.write_bytes(newest.read_bytes())

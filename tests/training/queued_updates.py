@@ -18,12 +18,12 @@ CONFIG = TrainConfig(
     network=NetworkConfig(DenseTrunkConfig(width=64)),
     self_play=SelfPlayConfig(num_games=64, moves_per_chunk=8, num_simulations=(2,)),
     replay=ReplayConfig(capacity=2**13, min_window=4096, min_positions=256),
-    learner=LearnerConfig(batch_size=64, replay_ratio=40.0),
+    learner=LearnerConfig(batch_size=64, replay_ratio=20.0),
 )
 
 
 def main() -> None:
-    """Makes two iterations with 320 updates each."""
+    """Makes two iterations with 160 updates each."""
     game = games.make(CONFIG.game)
     network, variables = first_network(0, game, CONFIG.network)
     algorithm = make_algorithm(CONFIG, game, network)

@@ -29,7 +29,6 @@ from azjax.search import GumbelConfig
 from azjax.training import (
     CheckpointConfig,
     EvaluationConfig,
-    ReplayConfig,
     ValueTarget,
     head_losses,
     lambda_target,
@@ -277,24 +276,9 @@ BOARD_HEADS = NetworkConfig(
 )
 
 
-@pytest.fixture
-def on_a_larger_board(tmp_path):
-    """Returns the settings of a run that starts with a player for a smaller board, and
-    the player."""
-    player = saved_player(tmp_path / "hex:3", games.make("hex:3"), BOARD_HEADS)
-    settings = config(
-        tmp_path / "hex:4",
-        game="hex:4",
-        network=BOARD_HEADS,
-        replay=ReplayConfig(capacity=256, min_window=200, min_positions=64),
-        iterations=1,
-        initial_player=str(tmp_path / "hex:3"),
-    )
-    return settings, player
-
-
-def test_board_heads_continue_on_another_board_size(on_a_larger_board):
-    settings, player = on_a_larger_board
+def test_board_heads_continue_on_another_board_size(tmp_path):
+    player = saved_player(tmp_path, games.make("hex:3"), BOARD_HEADS)
+    settings = config("unused", network=BOARD_HEADS, initial_player=str(tmp_path))
     game, other = games.make("hex:4"), games.make("hex:4,swap=True")
     _, shapes = untrained_shapes(game, BOARD_HEADS)
     found = initial_variables(settings, game, None, shapes)
@@ -302,12 +286,6 @@ def test_board_heads_continue_on_another_board_size(on_a_larger_board):
     _, shapes = untrained_shapes(other, BOARD_HEADS)
     with pytest.raises(ValueError, match="has other shapes than one for hex:4,swap"):
         initial_variables(settings, other, None, shapes)
-
-
-@pytest.mark.slow
-def test_a_run_on_another_board_size_ends(on_a_larger_board):
-    settings, _ = on_a_larger_board
-    assert train(settings).player.game == games.make("hex:4")
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import jax
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from training.tiny_runs import assert_same_player, config, metrics, stopping_after
+from training.tiny_runs import assert_same_player, config, metrics, stop_after
 from untrained import untrained
 
 from azjax import games
@@ -200,8 +200,7 @@ def test_a_stopped_run_with_self_play_and_stored_games_goes_on_exactly(
     mixed, undisturbed, tmp_path
 ):
     settings = half_stored(tmp_path / "run", undisturbed.directory)
-    with stopping_after(3):
-        assert not train(settings).finished
+    assert not train(settings, on_iteration=stop_after(3)).finished
     resumed = train(settings)
     assert_same_player(resumed, mixed)
     kept, expected = (

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from compiled_games import play, stack
 from flax import nnx
-from training.tiny_runs import assert_same_player, metrics, stopping_after
+from training.tiny_runs import assert_same_player, metrics, stop_after
 from training.tiny_runs import config as tiny_config
 
 from azjax import games, players
@@ -173,8 +173,7 @@ def test_a_run_learns_territory_and_its_player_has_no_heads_of_it(run):
 
 @pytest.mark.slow
 def test_a_stopped_run_with_territory_heads_goes_on_exactly(run, tmp_path):
-    with stopping_after(3):
-        stopped = train(config(tmp_path / "go"))
+    stopped = train(config(tmp_path / "go"), on_iteration=stop_after(3))
     assert not stopped.finished
     continued = train(load_config(stopped.directory))
     assert continued.finished

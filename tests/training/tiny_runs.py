@@ -1,13 +1,11 @@
 """Small runs of AlphaZero, which share their programs; see `shared_programs`."""
 
-import contextlib
 import json
 import os
 import signal
 
 import jax
 import numpy as np
-import pytest
 
 from azjax import games
 from azjax.networks import DenseTrunkConfig, NetworkConfig
@@ -21,7 +19,6 @@ from azjax.training import (
 )
 from azjax.training.game_reader import GameReader
 from azjax.training.lanes import spread_lanes
-from azjax.training.run.display import Reporter
 
 TINY_NETWORK = NetworkConfig(
     trunk=DenseTrunkConfig(width=16, num_blocks=1, stem_channels=8, window=3)
@@ -58,18 +55,14 @@ def game_reader(source, **changes) -> GameReader:
     return GameReader(settings, games.make(settings.game), lanes)
 
 
-@contextlib.contextmanager
-def stopping_after(iteration, number=signal.SIGTERM):
-    """Sends a signal to this process after a number of iterations."""
+def stop_after(iteration, number=signal.SIGTERM):
+    """Returns an `on_iteration` that sends a signal to this process."""
 
-    def report(self, row, original=Reporter.iteration):
-        original(self, row)
+    def on_iteration(row):
         if row["iteration"] == iteration:
             os.kill(os.getpid(), number)
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(Reporter, "iteration", report)
-        yield
+    return on_iteration
 
 
 def metrics(run):

@@ -145,11 +145,7 @@ class PlayerOffer:
     directory: Path | None = None
 
     def load(self, game: Game, modules: CustomModules | None = None) -> AnyPlayer:
-        """Loads the player.
-
-        Raises:
-            ValueError: the player cannot be loaded.
-        """
+        """Loads the player."""
         if not isinstance(self.source, str):
             return self.source
         if self.directory is None:
@@ -193,7 +189,7 @@ class Catalog:
 
     Args:
         games: games by key, without the players of runs.
-        runs_directory: contains the runs; it need not exist.
+        runs_directory: contains the runs; it need not exist; None offers no runs.
         has_all: whether the games of runs are offered in addition to `games`.
         modules: see above.
     """
@@ -201,9 +197,9 @@ class Catalog:
     def __init__(
         self,
         games: Mapping[str, GameOffer],
-        runs_directory: Path,
+        runs_directory: Path | None = None,
         *,
-        has_all: bool,
+        has_all: bool = False,
         modules: CustomModules | None = None,
     ):
         self.modules = modules
@@ -211,7 +207,7 @@ class Catalog:
         self._directory = runs_directory
         self._lock = threading.Lock()
         self._runs: dict[str, RunInfo] = {}
-        self._games: dict[str, GameOffer] = {}
+        self._games = dict(games)
         self._refreshed_at = -REFRESH_INTERVAL
 
     def runs(self) -> dict[str, RunInfo]:
@@ -241,7 +237,8 @@ class Catalog:
 
     def _refresh(self) -> None:
         with self._lock:
-            if time.monotonic() - self._refreshed_at < REFRESH_INTERVAL:
+            is_fresh = time.monotonic() - self._refreshed_at < REFRESH_INTERVAL
+            if self._directory is None or is_fresh:
                 return
             self._runs, offers = find_runs(self._directory), dict(self._configured)
             for run in self._runs.values():
@@ -254,7 +251,7 @@ class Catalog:
                     offers[key] = dataclasses.replace(offer, players=players)
             ratings = find_ratings(self._directory)
             for key, offer in offers.items():
-                rated = ratings.get(repr(offer.game), {})
+                rated = ratings.get(key, {})
                 players = {
                     name: dataclasses.replace(
                         player, rating=rated.get(player.rating_key)

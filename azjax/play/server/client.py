@@ -272,11 +272,11 @@ class Client:
         solving = None if solver is None else QueuedPlayer(solver, self._limits)
         loop, moves = asyncio.get_running_loop(), asyncio.Queue()
 
-        def report(move):
+        def tell(move):
             with contextlib.suppress(RuntimeError):  # the event loop is closed
                 loop.call_soon_threadsafe(moves.put_nowait, move)
 
-        arguments = (rules, message.actions, reviewer, solving, report)
+        arguments = (rules, message.actions, reviewer, solving, tell)
         running = asyncio.ensure_future(
             self._pools.run_long(describe_review, *arguments)
         )

@@ -66,7 +66,7 @@ class Cache:
 
     def entries(self) -> list[Any]:
         """Returns all entries."""
-        return [entry for _, entry in self._kept.values()]
+        return [entry for _, entry in list(self._kept.values())]
 
     def get(self, key: Hashable, version: object = None) -> Any:
         """Returns an entry, None without one of this version; does not block."""

@@ -16,7 +16,13 @@ import numpy as np
 
 from azjax.games import Game, GameRecord, State, game_title
 from azjax.games.game_record import RESULTS
-from azjax.games.host import compiled
+from azjax.games.host import (
+    compiled,
+    first_state,
+    legal_actions,
+    next_state,
+    rewards,
+)
 from azjax.games.reading import read_game
 from azjax.games.rendering import CELL_SIZE, Cell, board_parts
 from azjax.play.review import ReviewedMove, exact_text, review, summaries
@@ -66,7 +72,7 @@ class Rules:
         self._cache: collections.OrderedDict[tuple[str, tuple[int, ...]], State] = (
             collections.OrderedDict()
         )
-        self._first = on_host(self.game.init())
+        self._first = first_state(self.game)
         # The key of a position, its actions, takes memory too.
         self._position_bytes = array_bytes(self._first) + 8 * game.max_moves
         self._num_positions = min(num_positions, num_bytes // self._position_bytes)
@@ -93,7 +99,7 @@ class Rules:
                 f"positions of {self.game} cannot be set up: it has no FEN"
             )
         rules = copy.copy(self)
-        rules.setup, rules._first = text, on_host(from_fen(text))
+        rules.setup, rules._first = text, jax.device_get(from_fen(text))
         return rules
 
     def state(self, actions: Sequence[int]) -> State:
@@ -112,48 +118,23 @@ class Rules:
                     self._cache.move_to_end(key)
                     break
         for number, action in enumerate(actions[ply:], start=ply + 1):
-            legal = self.legal_actions(state)
+            legal = legal_actions(self.game, state)
             if action not in legal:
                 allowed = " ".join(map(str, legal)) or "none, the game is over"
                 raise ValueError(
                     f"action {action}, number {number}, is not legal; legal: "
                     f"{allowed if len(allowed) < 200 else f'{allowed[:200]} ...'}"
                 )
-            state = self.after(state, action)
+            state = next_state(self.game, state, action)
             with self._lock:
                 self._cache[self.setup, actions[:number]] = state
                 if len(self._cache) > self._num_positions:
                     self._cache.popitem(last=False)
         return state
 
-    def after(self, state: State, action: int) -> State:
-        """Returns the position after a legal action, in NumPy."""
-        # Passing a NumPy number is faster than making a `jnp.int32`.
-        number: Any = np.int32(action)
-        return on_host(self.game.step(state, number))
-
-    def legal_actions(self, state: State) -> list[int]:
-        """Returns the legal actions, none when the game is over."""
-        if state.terminated:
-            return []
-        return np.flatnonzero(self.game.legal_action_mask(state)).tolist()
-
-    def rewards(self, state: State) -> list[float]:
-        """Returns the rewards of both players."""
-        return np.asarray(self.game.rewards(state)).tolist()
-
-
-def on_host(state: State) -> State:
-    """Returns a position as NumPy arrays."""
-    return jax.tree.map(np.asarray, state)
-
 
 def describe_position(rules: Rules, actions: tuple[int, ...]) -> dict[str, Any]:
-    """Returns the position after some actions.
-
-    Raises:
-        ValueError: an action is illegal.
-    """
+    """Returns the position after some legal actions."""
     game, state = rules.game, rules.state(actions)
     last, last_action, marked = None, None, []
     if actions:
@@ -162,18 +143,18 @@ def describe_position(rules: Rules, actions: tuple[int, ...]) -> dict[str, Any]:
         marked = cell_numbers(game, game.last_cells(state, last_action))
     # Moves with the same cells, such as promotions, have a field `becomes`: the kind of
     # the piece in the last cell after the move.
-    moves = [_move(game, state, action) for action in rules.legal_actions(state)]
+    moves = [_move(game, state, action) for action in legal_actions(game, state)]
     counts = collections.Counter(tuple(move["cells"]) for move in moves)
     for move in moves:
         if move["cells"] and counts[tuple(move["cells"])] > 1:
-            after = np.asarray(game.board(rules.after(state, move["action"])))
+            after = np.asarray(game.board(next_state(game, state, move["action"])))
             move["becomes"] = int(after.ravel()[move["cells"][-1]])
     return {
         "player": int(state.current_player),
         "cells": np.asarray(game.board(state)).ravel().tolist(),
         "moves": moves,
         "isOver": bool(state.terminated),
-        "rewards": rules.rewards(state),
+        "rewards": list(rewards(game, state)),
         "last": last,
         "marked": marked,
         "resultText": game.result_text(state),
@@ -183,11 +164,7 @@ def describe_position(rules: Rules, actions: tuple[int, ...]) -> dict[str, Any]:
 
 
 def describe_moves(rules: Rules, actions: Sequence[int]) -> list[dict[str, Any]]:
-    """Returns the notation and the player of each move of a game.
-
-    Raises:
-        ValueError: an action is illegal.
-    """
+    """Returns the notation and the player of each move of a game."""
     rules.state(actions)
     moves = []
     for ply, action in enumerate(actions):
@@ -234,7 +211,7 @@ def describe_decision(
             break
         text = game.action_to_text(after, action)
         line.append({"action": action, "text": text})
-        after = rules.after(after, action)
+        after = next_state(game, after, action)
     described = {
         "action": decision.action,
         "moves": [
@@ -282,7 +259,7 @@ def describe_tree(
         parent = int(branches.parents[number])
         action = int(branches.actions[number])
         if number in parents:
-            states[number] = rules.after(states[parent], action)
+            states[number] = next_state(rules.game, states[parent], action)
         nodes.append(
             {
                 "parent": parent - 1,  # the root is not in the list

@@ -72,7 +72,7 @@ class Job:
         state: an unfinished position.
         actions: the actions that lead to it.
         simulations: simulations to run; 0 for players that do not search.
-        notify: called by the worker's thread after each change.
+        notify: called by the worker's thread after each change; must not raise.
         limits: limits of the search time and of the notifications.
     """
 
@@ -121,23 +121,17 @@ class Job:
         self.is_done = done >= self.simulations or is_late
         if self.is_done or now - self._notified >= self._limits.progress_seconds:
             self._notified = now
-            self._notify_safely()
+            self._notify()
 
     def resign(self) -> None:
         """Ends the job with the player's resignation."""
         self.is_resigned = self.is_done = True
-        self._notify_safely()
+        self._notify()
 
     def fail(self, error: str) -> None:
         """Ends the job with an error message."""
         self.error, self.is_done = error, True
-        self._notify_safely()
-
-    def _notify_safely(self) -> None:
-        try:
-            self._notify()
-        except Exception as error:  # must not affect other jobs of the batch
-            report(error)
+        self._notify()
 
 
 class Worker:

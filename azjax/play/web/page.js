@@ -146,11 +146,6 @@ export class Page {
     this.find("busy").classList.add("on");
   }
 
-  /** Whether a player is being loaded. */
-  get #isLoading() {
-    return this.#isStarting || this.find("loading").value < 1;
-  }
-
   find = (id) => this.container.querySelector(`#${id}`);
 
   /** Starts the wanted player and position, or else the first ones that work. */
@@ -178,7 +173,8 @@ export class Page {
         (share) => {
           this.find("loading").value = share;
           this.find("loading").classList.toggle("done", share === 1);
-          if (share < 1) this.#showStage(loadingText(share));
+          const percentage = `Downloading the player: ${percent(share)}`;
+          if (share < 1) this.#showStage(share < 0.99 ? percentage : "Compiling the player");
           else if (this.match) this.#showStage("");
         },
         player,
@@ -207,11 +203,7 @@ export class Page {
   #describe(description) {
     this.find("title").textContent = description.title;
     this.container.querySelector(".setup").hidden = !(description.hasFen && this.engine.setsUp);
-    this.#showColors(description);
-  }
-
-  /** Sets the colors of the sides to those of their pieces. */
-  #showColors({ board: { pieces } }) {
+    const { pieces } = description.board; // the colors of the sides are those of their pieces
     [pieces[0], pieces[pieces.length / 2]].forEach((piece, side) => {
       const [, color] =
         piece?.match(/fill="(#\w+)"/) ?? piece?.match(/stroke="(#\w+)"/) ?? [];
@@ -374,7 +366,8 @@ export class Page {
     if (!match?.shown?.position) return; // not answered yet
     const { shown, ahead } = match;
     const { sides } = this.description;
-    const isWaiting = match.isThinking || this.#isLoading;
+    const isLoading = this.#isStarting || this.find("loading").value < 1;
+    const isWaiting = match.isThinking || isLoading;
     if (!isWaiting) this.#stage = "";
     const isLooking = match.isLookingBack || ahead !== null;
     const { position } = ahead ?? shown;
@@ -391,7 +384,8 @@ export class Page {
     this.find("pause").disabled = match.position.isOver;
     this.find("pause").textContent = match.isPaused ? "Continue" : "Pause";
     this.container.dataset.you = match.you ?? "nobody";
-    this.find("board").dataset.turn = turnOf(match);
+    const turn = match.isYourTurn ? "user" : "computer";
+    this.find("board").dataset.turn = match.position.isOver ? "nobody" : turn;
     this.find("board").dataset.moves = match.steps.length - 1;
     this.find("board").dataset.ply = match.ply;
     this.moveList.show(match.steps, match.ply, ahead !== null);
@@ -406,28 +400,16 @@ export class Page {
 
   #showDecision() {
     const { match } = this;
-    if (!match.shown?.position) return;
+    const { shown, ahead } = match;
+    if (!shown?.position) return;
     const isShown = this.find("analysis").open;
     const isDrawn = isShown && this.find("on-board").checked;
-    this.board.showDecision(isDrawn ? shownDecision(match) : null);
+    const decision = ahead ? decisionAt(shown.tree ?? [], ahead.moves) : shown.decision;
+    this.board.showDecision(isDrawn ? decision : null);
     this.board.showBetter(this.review.shownMove);
     if (!isShown) return;
     this.analysis.show(match);
   }
-}
-
-function loadingText(share) {
-  return share < 0.99 ? `Downloading the player: ${percent(share)}` : "Compiling the player";
-}
-
-/** Returns the decision in the shown position, from the tree for a continuation. */
-function shownDecision({ shown: { decision, tree }, ahead }) {
-  return ahead ? decisionAt(tree ?? [], ahead.moves) : decision;
-}
-
-function turnOf({ position, isYourTurn }) {
-  if (position.isOver) return "nobody";
-  return isYourTurn ? "user" : "computer";
 }
 
 /**

@@ -4,7 +4,7 @@ import { fetchJson, poll, visible } from "./download.js";
 import { tag } from "./elements.js";
 import { Match } from "./match.js";
 import { ServerEngine } from "./server_engine.js";
-import { stateText } from "./texts.js";
+import { outcomeText, stateText } from "./texts.js";
 
 const REFRESH = 5000; // of a running training (milliseconds)
 const SLOW_REFRESH = 20000; // of a stopped or finished one
@@ -117,9 +117,7 @@ async function playSample() {
   await match.start(null);
 }
 
-function statusText({ isOver, rewards, resultText, last }, { sides }) {
-  if (!isOver) return last ? `Last move: ${last.text}.` : "A new game.";
-  const winner = rewards.indexOf(1);
-  const reason = resultText && `: ${resultText}`;
-  return winner < 0 ? `A draw${reason}.` : `A win for ${sides[winner]}${reason}.`;
+function statusText(position, { sides }) {
+  if (position.isOver) return outcomeText(position, null, sides);
+  return position.last ? `Last move: ${position.last.text}.` : "A new game.";
 }

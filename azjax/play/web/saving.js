@@ -131,12 +131,14 @@ function download({ name, text }) {
 export function gameFile(game, computer, { steps, you, position }) {
   const [first, second] = [0, 1].map((side) => (side === you ? "human" : computer));
   const moves = steps.slice(1).map(({ move }) => move.text);
+  const { isOver, isResigned, rewards } = position;
+  const result = `${RESULTS[rewards[0]]}${isResigned ? FORFEIT : ""}`;
   const lines = [
     "azjax game 1",
     `game: ${game}`,
     `first: ${first}`,
     `second: ${second}`,
-    `result: ${resultOf(position)}`,
+    `result: ${isOver ? result : "unfinished"}`,
     "",
   ];
   for (let ply = 0; ply < moves.length; ply += 2) {
@@ -147,8 +149,4 @@ export function gameFile(game, computer, { steps, you, position }) {
     name: `${name.replace(/[^\w.-]+/g, "-")}.txt`,
     text: `${lines.join("\n")}\n`,
   };
-}
-
-function resultOf({ isOver, isResigned, rewards }) {
-  return isOver ? `${RESULTS[rewards[0]]}${isResigned ? FORFEIT : ""}` : "unfinished";
 }

@@ -63,8 +63,8 @@ def load_settings(
     directory = as_directory(directory)
     config = _load(kind, directory)
     # A run that has begun has its weights.
-    is_kept = "initial_player" in allowed or not isinstance(config, TrainConfig)
-    if not is_kept and has_begun(directory):
+    has_weights = has_begun(directory) and "initial_player" not in allowed
+    if isinstance(config, TrainConfig) and has_weights:
         config = dataclasses.replace(config, initial_player=None)
     return _allowed(config, directory, allowed, report)
 

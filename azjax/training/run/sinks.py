@@ -14,10 +14,10 @@ import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import Protocol
+from typing import Annotated, Protocol
 
 from azjax.files import open_regular, replace_file
-from azjax.settings import check_int, flattened
+from azjax.settings import Settings, Within, flattened, from_json
 from azjax.training.config import RunConfig
 from azjax.training.run.metrics import (
     METRICS_FILE,
@@ -241,7 +241,7 @@ def open_sinks(
 
 
 @dataclasses.dataclass(frozen=True)
-class _State:
+class _State(Settings):
     """What is stored about a service's run.
 
     id: of the service's run.
@@ -250,8 +250,8 @@ class _State:
     """
 
     id: str
-    iteration: int = -1
-    evaluation: int = -1
+    iteration: Annotated[int, Within(ge=-1)] = -1
+    evaluation: Annotated[int, Within(ge=-1)] = -1
 
 
 class BackgroundSink:
@@ -331,17 +331,15 @@ def _read_state(path: Path) -> _State | None:
     """Reads the state of a sink from a file of any content; None if it is missing."""
     try:
         with open_regular(path, MAX_STATE_BYTES) as file:
-            state = _State(**json.loads(file.read(MAX_STATE_BYTES)))
+            state = from_json(_State, json.loads(file.read(MAX_STATE_BYTES)))
         if not _ID.fullmatch(state.id):
             raise ValueError(f"id {state.id!r}")
-        check_int("iteration", state.iteration, -1)
-        check_int("evaluation", state.evaluation, -1)
+        return state
     except FileNotFoundError:
         return None
-    except (ValueError, TypeError, RecursionError) as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} is damaged: {error}") from None
-    return state
 
 
 def _write_state(path: Path, state: _State) -> None:
-    replace_file(path, json.dumps(dataclasses.asdict(state)).encode() + b"\n")
+    replace_file(path, json.dumps(state.to_json()).encode() + b"\n")

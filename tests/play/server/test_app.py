@@ -113,8 +113,7 @@ def test_scripts_are_served_as_scripts():
 
 def test_the_addresses_of_games_and_runs_show_their_pages(client):
     for address, name in (("/", "lobby.html"), ("/runs/first/", "run.html")):
-        if name in read_page():
-            assert client.get(address).content == read_page()[name]
+        assert client.get(address).content == read_page()[name]
 
 
 def test_a_run_without_metrics_is_shown(client):
@@ -249,20 +248,15 @@ def guarded(guarded_client):
 
 
 FOREIGN = (
-    "evil.example",
-    "localhost.evil.example",
-    "127.0.0.1.evil.example",
-    "",
-    "[",
-    "::1",
+    *("evil.example", "localhost.evil.example", "127.0.0.1.evil.example"),
+    *("", "[", "::1"),
 )
 OWN = ("localhost", "LOCALHOST:1", "192.168.1.5:8000", "[::1]:80", "[fe80::1]")
 
 
 @pytest.mark.parametrize(
     ("host", "status"),
-    [(host, 421) for host in (*FOREIGN, "", "[", "::1")]
-    + [(host, 200) for host in OWN],
+    [(host, 421) for host in FOREIGN] + [(host, 200) for host in OWN],
 )
 def test_only_own_host_names_and_ip_addresses_are_accepted(free, host, status):
     assert free.get("/lobby.json", headers={"host": host}).status_code == status

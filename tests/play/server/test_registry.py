@@ -4,12 +4,12 @@ import math
 import time
 import weakref
 from concurrent.futures import Future, ThreadPoolExecutor
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 
 from azjax import games, players
+from azjax.games.host import legal_actions
 from azjax.networks import CustomModules
 from azjax.play.server import (
     Catalog,
@@ -118,7 +118,7 @@ def test_positions_compile_nothing_after_the_rules(
     rules = registry.rules(registry.catalog.games()["othello"])
     del compilations[:]
     describe_position(rules, ())
-    describe_position(rules, (rules.legal_actions(rules.state(()))[0],))
+    describe_position(rules, (legal_actions(rules.game, rules.state(()))[0],))
     assert compilations == []
 
 
@@ -170,8 +170,8 @@ def test_loading_a_player_evicts_others_before_its_first_decision(
 def loaded(text, game="tic_tac_toe", **limits):
     offer = GameOffer(game, games.make(game), {})
     player = PlayerOffer(text, text, players.load(text, offer.game))
-    catalog = Catalog({}, Path("runs"), has_all=False)
-    return PlayerRegistry(catalog, ServerLimits(**limits), 0).load(offer, player)
+    registry = PlayerRegistry(Catalog({}), ServerLimits(**limits), seed=0)
+    return registry.load(offer, player)
 
 
 def test_similar_numbers_of_simulations_share_a_worker():
@@ -311,11 +311,10 @@ def test_an_error_in_one_game_does_not_affect_the_others(log, capsys):
     assert ("search", "two", "first's player") in registry.done
 
 
-def test_a_compiled_game_is_ready(catalog, log, tmp_path):
+def test_a_compiled_game_is_ready(catalog, log):
     offer, player = catalog.find("tic_tac_toe", "random")
     offer = dataclasses.replace(offer, players={"random": player})
-    only = Catalog({"tic_tac_toe": offer}, tmp_path, has_all=False)
-    registry = PlayerRegistry(only, ServerLimits())
+    registry = PlayerRegistry(Catalog({"tic_tac_toe": offer}), ServerLimits())
     registry.activity.last_answer = -math.inf  # no client is expected
     compile_games(registry, log.append)
     assert log == ready(1, total=1)

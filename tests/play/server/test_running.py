@@ -15,11 +15,8 @@ from azjax.play.server.running import listen
 @pytest.fixture(scope="module")
 def port(tmp_path_factory):
     """The port of a running server."""
-    directory, limits = (
-        tmp_path_factory.mktemp("runs"),
-        ServerLimits(message_bytes=1000),
-    )
-    with RunningServer(["tic_tac_toe"], directory, limits=limits) as server:
+    runs, limits = tmp_path_factory.mktemp("runs"), ServerLimits(message_bytes=1000)
+    with RunningServer(["tic_tac_toe"], runs, limits=limits) as server:
         yield server.port
 
 
@@ -56,11 +53,8 @@ UPGRADE = (
     ("sent", "answer"),
     [
         # A body that is not chunked, with the request and after its response.
-        (
-            (request("POST / HTTP/1.1", "Transfer-Encoding: chunked") + b"zz\r\n",),
-            b"400",
-        ),
-        ((request("POST / HTTP/1.1", "Transfer-Encoding: chunked"), b"zz\r\n"), b"405"),
+        ((CHUNKED + b"zz\r\n",), b"400"),
+        ((CHUNKED, b"zz\r\n"), b"405"),
         # More headers than WebSockets allow, and a body.
         ((request("GET /socket HTTP/1.1", *UPGRADE, *500 * ["X: y"]),), b""),
         ((request("GET /socket HTTP/1.1", *UPGRADE, "Content-Length: 1"), b"x"), b""),
@@ -145,11 +139,7 @@ def test_an_unknown_address_has_no_websocket(port):
     [
         ("127.0.0.1", -1, "--port must be an int from 0 to 65535: -1"),
         ("127.0.0.1", 65536, "--port must be an int from 0 to 65535: 65536"),
-        (
-            "no.such.host.invalid",
-            0,
-            "cannot listen at --host no.such.host.invalid",
-        ),
+        ("no.such.host.invalid", 0, "cannot listen at --host no.such.host.invalid"),
         ("", 0, "cannot listen at --host"),
         ("\0", 0, "cannot listen at --host"),
     ],

@@ -205,18 +205,6 @@ def test_errors_after_close_are_not_reported(search, worker, capsys):
     assert capsys.readouterr().err == ""
 
 
-def test_a_failing_notification_does_not_affect_other_jobs(search, worker, capsys):
-    def fail():
-        raise OSError("the page is gone")
-
-    other = Waiting(2)
-    worker.submit(Job(1, (), 24, fail, LIMITS))
-    worker.submit(other.job)
-    search.turns.release(8)
-    assert other.result().simulations == 24
-    assert "the page is gone" in capsys.readouterr().err
-
-
 def test_jobs_do_not_wait_for_a_larger_batch_to_compile():
     search = Search(sizes=[1], is_paced=True)
     search.may_compile.clear()

@@ -5,20 +5,12 @@ from collections import Counter
 import jax
 import numpy as np
 import pytest
-from training.tiny_runs import TINY_NETWORK
+from training.tiny_runs import config
 from untrained import untrained, untrained_shapes
 
 from azjax import games
 from azjax.devices import CHIPS, Counts, Product, estimates
-from azjax.training import (
-    EvaluationConfig,
-    LearnerConfig,
-    ReplayConfig,
-    SelfPlayConfig,
-    TrainConfig,
-    make_algorithm,
-    preset,
-)
+from azjax.training import SelfPlayConfig, make_algorithm, preset
 from azjax.training.analysis.forecast import (
     CompiledPhase,
     Forecast,
@@ -145,17 +137,7 @@ def test_a_chip_holds_the_state_all_code_and_the_largest_phase():
     assert found.needed == (1000 + 10 + 50, "self-play")
 
 
-TINY = TrainConfig(
-    game="tic_tac_toe",
-    iterations=1,
-    network=TINY_NETWORK,
-    self_play=SelfPlayConfig(num_games=8, moves_per_chunk=4, num_simulations=(2,)),
-    replay=ReplayConfig(capacity=128, min_window=104, min_positions=32),
-    learner=LearnerConfig(batch_size=16),
-    evaluation=EvaluationConfig(num_simulations=2),
-)
-
-
+TINY = config("unused", iterations=1)
 SELF_PLAY, INSERTION = 0, 1
 
 

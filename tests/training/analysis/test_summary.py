@@ -22,14 +22,10 @@ from azjax.networks import (
 from azjax.players import Choice, NetworkPlayer, TrainedPlayer, TrainedQ
 from azjax.search import GumbelConfig
 from azjax.training import EvaluationConfig, Run
-from azjax.training.analysis import summary as summaries
 from azjax.training.analysis.summary import print_q_run, print_run, print_summary
 from azjax.training.evaluation import Evaluator
 
 GAME = compiled("tic_tac_toe")
-NETWORK = NetworkConfig(
-    trunk=DenseTrunkConfig(width=8, num_blocks=1, stem_channels=8, window=3)
-)
 POLICY = np.full((1, 9), 0.05, np.float32)
 POLICY[0, 4] = 0.6
 CHOICE = Choice(np.array([4]), np.array(POLICY), np.array([0.25]))
@@ -62,9 +58,9 @@ def test_the_summary_prints_results_moves_and_commands(tmp_path):
         "1 min 00 s",
         "80 games, 2,000 positions",
         "99.5% of the positions  ",
-        "40.0% (36.0 to 44.0) → 10.0% (9.0 to 11.0)",
+        "40.0% (35.0 to 45.0) → 10.0% (5.0 to 15.0)",
         "score, network alone against random",
-        "75.0% (67.5 to 82.5) → 75.0% (67.5 to 82.5)",
+        "75.0% (70.0 to 80.0) → 75.0% (70.0 to 80.0)",
         "+0.25",
         "Play against it:  azjax play nim",
         "Measure it:  azjax evaluate RUN",
@@ -97,31 +93,26 @@ def test_the_summary_of_a_custom_game_names_the_running_program(tmp_path, monkey
     assert "python nim.py evaluate RUN" in text
 
 
-@pytest.fixture
-def summary_of(monkeypatch):
-    """Prints the summary of a run without running its players."""
-
-    def text_of(print_run, player, run_dir):
-        file = io.StringIO()
-        run = Run(run_dir, player, True, 10, evaluation_row(0), evaluation_row(2))
-        print_run(Console(file=file, width=250), run)
-        return file.getvalue()
-
-    monkeypatch.setattr(summaries, "choose", lambda *_: CHOICE)
-    return text_of
+def summary_of(print_run, player, run_dir):
+    file = io.StringIO()
+    run = Run(run_dir, player, True, 10, evaluation_row(0), evaluation_row(2))
+    print_run(Console(file=file, width=250), run)
+    return file.getvalue()
 
 
-def trained_player(**changes):
-    network, variables = untrained(GAME, NETWORK)
+def trained_player(width=8, **changes):
+    trunk = DenseTrunkConfig(width=width, num_blocks=1, stem_channels=8, window=3)
+    config = NetworkConfig(trunk=trunk)
+    network, variables = untrained(GAME, config)
     return TrainedPlayer(
-        GAME, network, variables, NETWORK, GumbelConfig(), seed=0, **changes
+        GAME, network, variables, config, GumbelConfig(), seed=0, **changes
     )
 
 
 @pytest.mark.parametrize(
     ("own", "parts"), [(False, ""), (True, " --modules MODULE:NAME")]
 )
-def test_print_run_prints_commands(summary_of, tmp_path, own, parts):
+def test_print_run_prints_commands(tmp_path, own, parts):
     trained = trained_player(has_custom_modules=own)
     run_dir = tmp_path / "my run"
     save_run(run_dir)
@@ -138,14 +129,14 @@ def test_print_run_prints_commands(summary_of, tmp_path, own, parts):
         ({"learn_from": ("a",), "stored_fraction": 0.5}, "by self-play"),
     ],
 )
-def test_print_run_says_how_it_learned(summary_of, tmp_path, settings, method):
+def test_print_run_says_how_it_learned(tmp_path, settings, method):
     save_run(tmp_path / "run", **settings)
     text = summary_of(print_run, trained_player(), tmp_path / "run")
     assert f"learned {method}" in text
 
 
 def test_evaluations_and_the_summary_share_programs(tmp_path):
-    trained = trained_player()
+    trained = trained_player(width=4)  # no other test has its programs
     # As in a run: on a device that was chosen.
     variables = jax.device_put(trained.variables, jax.devices()[0])
     trained = dataclasses.replace(trained, variables=variables)
@@ -161,7 +152,7 @@ def test_evaluations_and_the_summary_share_programs(tmp_path):
     assert names.count("jit(_positions)") == 1
 
 
-def test_print_q_run_prints_commands(summary_of, tmp_path):
+def test_print_q_run_prints_commands(tmp_path):
     config = QNetworkConfig(hidden=(8,))
     network, params = init_q_network(
         jax.random.key(0), GAME.observation_shape, 9, config

@@ -7,6 +7,7 @@ import struct
 import pytest
 from rich.console import Console
 from tensorboardX.proto import event_pb2
+from training.saved_runs import counters, with_interval
 
 from azjax.training.analysis import plots
 from azjax.training.config import TrainConfig
@@ -29,18 +30,8 @@ class FullDisk(io.StringIO):
         raise OSError(errno.ENOSPC, "No space left on device")
 
 
-def counts(iteration):
-    return {
-        "iteration": iteration,
-        "seconds": 30.0 * iteration,
-        "positions": 1000 * iteration,
-        "games": 40 * iteration,
-        "updates": 5 * iteration,
-    }
-
-
 def iteration_row(iteration, loss: float | None = 1.25):
-    return counts(iteration) | {
+    return counters(iteration) | {
         "positions_per_second": 123.4,
         "simulations": 16,
         "policy_loss": loss,
@@ -57,25 +48,24 @@ def iteration_row(iteration, loss: float | None = 1.25):
 
 
 def evaluation_row(iteration, network=0.4, search=0.2):
-    row = counts(iteration)
-    for name, rate in (("network_mistakes", network), ("search_mistakes", search)):
-        row |= {name: rate, f"{name}_low": 0.9 * rate, f"{name}_high": 1.1 * rate}
-    score = {"score": 0.75, "score_low": 0.675, "score_high": 0.825}
-    return row | {"scores": {"random": score}}
+    mistakes = with_interval("network_mistakes", network)
+    mistakes |= with_interval("search_mistakes", search)
+    scores = {"scores": {"random": with_interval("score", 0.75)}}
+    return counters(iteration) | mistakes | scores
 
 
 def start(iteration, *, evaluated):
     """Returns the progress that a checkpoint contains."""
-    return counts(iteration) | {"last": evaluation_row(evaluated)}
+    return counters(iteration) | {"last": evaluation_row(evaluated)}
 
 
-def open_reporter(run_dir, start=None, file=None, width=90):
-    console = Console(file=file or io.StringIO(), width=width)
-    return Reporter(WorkingDirectory(run_dir), CONFIG, start, console)
+def open_reporter(run_dir, start=None, file=None, config=CONFIG):
+    console = Console(file=file or io.StringIO(), width=90)
+    return Reporter(WorkingDirectory(run_dir), config, start, console)
 
 
-def report(run_dir, rows, start=None, file=None):
-    with open_reporter(run_dir, start, file) as reporter:
+def report(run_dir, rows, start=None, file=None, config=CONFIG):
+    with open_reporter(run_dir, start, file, config) as reporter:
         for row in rows:
             record = reporter.iteration if "simulations" in row else reporter.evaluation
             record(row)
@@ -224,13 +214,13 @@ def test_the_last_message_is_below_the_display(tmp_path, monkeypatch, file_class
 
 
 def test_a_row_shows_its_losses_and_numbers(tmp_path):
-    row = counts(1) | {
+    row = counters(1) | {
         "positions_per_second": 123.4,
         "value_loss": 0.5,
         "ownership_loss": 0.000254,
         "epsilon": 0.2,
     }
-    evaluation = counts(1) | {"network_mistakes": 0.125, "scores": {}}
+    evaluation = counters(1) | {"network_mistakes": 0.125, "scores": {}}
     for rate, shown in ((2e-3, ", rate 0.002"), (None, "")):
         file = io.StringIO()
         with open_reporter(tmp_path, file=file) as reporter:

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
-from training.tiny_runs import assert_same_player, config, metrics, stopping_after
+from training.tiny_runs import assert_same_player, config, metrics, stop_after
 
 from azjax import games
 from azjax.data import GAMES, files, game_files, unpack_states
@@ -121,8 +121,8 @@ def test_sparse_policies_of_several_lanes_have_the_values_of_the_search(tmp_path
 
 
 def test_training_is_the_same_without_keeping_games(resumed, tmp_path):
-    with stopping_after(2):
-        without = train(config(tmp_path / "run", data=DataConfig(keep_games=False)))
+    settings = config(tmp_path / "run", data=DataConfig(keep_games=False))
+    without = train(settings, on_iteration=stop_after(2))
     assert not (without.directory / GAMES).exists()
     assert_same_player(resumed[0], without)
 
@@ -203,8 +203,7 @@ def test_games_that_cannot_be_written_do_not_stop_the_run(
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(files, "replace_file", full)
-    with stopping_after(2):
-        run = train(config(tmp_path / "run"))
+    run = train(config(tmp_path / "run"), on_iteration=stop_after(2))
     out = capsys.readouterr().out
     assert out.count("the games are not kept from here on, because they cannot be") == 1
     assert "No space left on device" in out

@@ -13,9 +13,9 @@ import pyarrow.parquet as pq
 import pytest
 from quick_compilation import devices_flags
 
-from azjax.commands.common import STOPPED
 from azjax.commands.train import join_if_asked
 from azjax.data import GAMES
+from azjax.program import STOPPED
 from azjax.training.run import processes as distributed
 
 SETTINGS = (

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from etils import epath
 from fake_gcs import FakeGcs
-from training.tiny_runs import assert_same_player, config, counted, stopping_after
+from training.tiny_runs import assert_same_player, config, counted, stop_after
 
 from azjax import files as files_module
 from azjax import games, players
@@ -64,8 +64,7 @@ def made(directory):
 def remote(root):
     """A run that was stopped and continued."""
     directory = made(root / "run")
-    with stopping_after(2):
-        assert not train(config(directory)).finished
+    assert not train(config(directory), on_iteration=stop_after(2)).finished
     return train(config(directory))
 
 

@@ -18,7 +18,7 @@ from azjax.training.run.schedule import (
 MINUTES = ("minutes", 20.0)
 
 
-def test_the_share_of_a_run_of_iterations_rises_by_equal_steps_to_1():
+def test_the_progress_of_a_run_of_iterations_rises_by_equal_steps_to_1():
     schedule = new_schedule(("iterations", 3))
     assert [schedule.progress(iteration) for iteration in range(5)] == [
         0,
@@ -29,13 +29,13 @@ def test_the_share_of_a_run_of_iterations_rises_by_equal_steps_to_1():
     ]
 
 
-def test_the_share_is_0_without_an_end_and_a_new_end_changes_only_the_increment():
+def test_the_progress_is_0_without_an_end_and_a_new_end_changes_only_the_increment():
     schedule = new_schedule(MINUTES)
     assert schedule.end is None
     assert schedule.progress(7) == 0
     schedule = schedule.ending(2, 10).ending(6, 8)
-    shares = [schedule.progress(iteration) for iteration in range(9)]
-    assert shares == [0, 0, 0, 0.125, 0.25, 0.375, 0.5, 0.75, 1]
+    done = [schedule.progress(iteration) for iteration in range(9)]
+    assert done == [0, 0, 0, 0.125, 0.25, 0.375, 0.5, 0.75, 1]
 
 
 def test_the_last_of_two_entries_of_an_iteration_is_valid():
@@ -49,12 +49,12 @@ def test_a_run_without_time_ends_at_once():
     assert schedule.progress(6) == 1
 
 
-def test_an_extended_run_continues_with_the_share_of_the_new_length():
+def test_an_extended_run_continues_with_the_progress_of_the_new_length():
     schedule = extended_schedule(
         new_schedule(("iterations", 4)), ("iterations", 16), 4, 60.0
     )
-    shares = [schedule.progress(iteration) for iteration in (3, 4, 10, 16)]
-    assert shares == [0.75, 0.25, 0.625, 1]
+    done = [schedule.progress(iteration) for iteration in (3, 4, 10, 16)]
+    assert done == [0.75, 0.25, 0.625, 1]
     assert schedule.length == ("iterations", 16)
 
 
@@ -76,7 +76,7 @@ def test_a_length_that_has_been_used_is_refused(length):
         extended_schedule(new_schedule(MINUTES), length, 4, 60.0)
 
 
-def test_a_plan_in_a_file_has_the_same_shares(tmp_path):
+def test_a_schedule_in_a_file_has_the_same_progress(tmp_path):
     schedule = new_schedule(MINUTES).ending(3, 70).ending(31, 73)
     write_schedule(tmp_path, schedule)
     found = read_schedule(tmp_path)
@@ -125,13 +125,13 @@ def entry(**changes):
         {"length": ["minutes", 1], "entries": [entry(), entry()]},
     ],
 )
-def test_invalid_plans_raise(content):
+def test_invalid_schedules_raise(content):
     with pytest.raises(ValueError, match="it is not a schedule"):
         schedule_from_json(content)
 
 
 @pytest.mark.parametrize("content", [None, b"{", b"[" * 100_000, b"\xff", b"null"])
-def test_a_missing_or_damaged_plan_is_named(tmp_path, content):
+def test_a_missing_or_damaged_schedule_is_named(tmp_path, content):
     where = tmp_path
     if content is not None:
         where = f".*{SCHEDULE_FILE}"
@@ -143,7 +143,7 @@ def test_a_missing_or_damaged_plan_is_named(tmp_path, content):
 @pytest.mark.parametrize(
     "schedule", [new_schedule(MINUTES), new_schedule(MINUTES).ending(0, 0)]
 )
-def test_a_plan_without_an_end_cannot_be_followed(tmp_path, schedule):
+def test_a_schedule_without_an_end_cannot_be_followed(tmp_path, schedule):
     write_schedule(tmp_path, schedule)
     with pytest.raises(ValueError, match="has no end, or no iteration"):
         schedule_to_repeat(tmp_path)
@@ -178,12 +178,12 @@ def run(planner, seconds_of, *, evaluation_seconds=0.0, num_evaluations=0):
         num_evaluations: in the run.
 
     Returns:
-        The seconds of the run, the share after each iteration, the schedule, the lines
-        about it, and the iterations that were evaluated.
+        The seconds of the run, the progress after each iteration, the schedule, the
+        lines about it, and the iterations that were evaluated.
     """
     schedule, iteration, seconds = new_schedule(LENGTH), 0, 0.0
     evaluations = -1  # before that of the initial network
-    shares, lines, evaluated = [0.0], [], []
+    done, lines, evaluated = [0.0], [], []
 
     def replan(*, has_evaluated=False):
         nonlocal schedule
@@ -198,19 +198,20 @@ def run(planner, seconds_of, *, evaluation_seconds=0.0, num_evaluations=0):
         lines.extend(planner.news())
         return schedule.progress(iteration)
 
-    while shares[-1] < 1:
+    while done[-1] < 1:
         iteration, seconds = iteration + 1, seconds + seconds_of(iteration)
         planner.add_iteration(row(seconds_of(iteration)))
-        share = replan()
-        is_due = share * num_evaluations >= planner.next_evaluation(max(evaluations, 0))
+        progress = replan()
+        due = planner.next_evaluation(max(evaluations, 0))
+        is_due = progress * num_evaluations >= due
         if num_evaluations and (evaluations < 0 or is_due):
             seconds += evaluation_seconds
             evaluated.append(iteration)
-            evaluations = int(share * num_evaluations)
+            evaluations = int(progress * num_evaluations)
             planner.add_evaluation(evaluation_seconds)
-            share = replan(has_evaluated=True)
-        shares.append(share)
-    return seconds, shares, schedule, lines, evaluated
+            progress = replan(has_evaluated=True)
+        done.append(progress)
+    return seconds, done, schedule, lines, evaluated
 
 
 def test_the_first_iteration_with_updates_counts_until_there_is_a_second():
@@ -269,9 +270,9 @@ def test_the_run_is_replanned_when_iterations_take_another_time(seconds, number)
 
 def test_a_run_whose_iterations_become_slower_reaches_its_end_step_by_step():
     found = run(planner(0), lambda iteration: 2.0 if iteration < 50 else 12.0)
-    seconds, shares, _, lines, _ = found
+    seconds, done, _, lines, _ = found
     assert 590 < seconds < 620
-    assert max(after - before for before, after in pairwise(shares)) < 0.1
+    assert max(after - before for before, after in pairwise(done)) < 0.1
     assert len(lines) == 1  # the first schedule; others are printed after evaluations
 
 
@@ -315,8 +316,8 @@ def test_slow_evaluations_are_left_out_and_learning_keeps_its_time(evaluation, s
         evaluation_seconds=evaluation,
         num_evaluations=20,
     )
-    total, shares, schedule, lines, evaluated = found
-    iterations = len(shares) - 1
+    total, done, schedule, lines, evaluated = found
+    iterations = len(done) - 1
     # The first two show how long an evaluation takes; the last is made in any case.
     assert iterations * seconds >= 600 - 3 * evaluation - 2 * seconds
     assert 600 - 2 * seconds <= total <= 600 + evaluation

@@ -1,11 +1,11 @@
+import functools
 import io
 import threading
 import types
 
 import pytest
 from training.run import test_display
-from training.run.test_display import CONFIG as WITHOUT
-from training.run.test_display import ROWS, report, start
+from training.run.test_display import ROWS, start
 from training.saved_runs import evaluation_row, iteration_row
 
 from azjax import cli
@@ -22,6 +22,7 @@ pytestmark = pytest.mark.usefixtures("quick_plots")
 CONFIG = TrainConfig(
     game="tic_tac_toe", iterations=10, report=ReportConfig(sinks=("wandb",))
 )
+report = functools.partial(test_display.report, config=CONFIG)
 OF_SERVICE = TrainConfig(
     game="tic_tac_toe",
     iterations=4,
@@ -65,7 +66,6 @@ class Service:
 def service(monkeypatch):
     found = Service()
     monkeypatch.setitem(sinks.SERVICES, "wandb", found)
-    monkeypatch.setattr(test_display, "CONFIG", CONFIG)
     return found
 
 
@@ -86,12 +86,8 @@ def test_a_run_that_starts_over_gets_a_new_run(tmp_path, service):
     assert service.runs == {"run0": EVERY_ROW[:2], "run1": EVERY_ROW}
 
 
-def test_a_sink_that_is_added_later_gets_the_earlier_rows(
-    tmp_path, service, monkeypatch
-):
-    with monkeypatch.context() as patch:
-        patch.setattr(test_display, "CONFIG", WITHOUT)
-        report(tmp_path, ROWS[:3])
+def test_a_sink_that_is_added_later_gets_the_earlier_rows(tmp_path, service):
+    test_display.report(tmp_path, ROWS[:3])
     assert service.runs == {}
     report(tmp_path, ROWS[3:], start=start(2, evaluated=0))
     assert service.runs == {"run0": EVERY_ROW}
