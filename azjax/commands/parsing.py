@@ -14,10 +14,7 @@ import tyro
 
 from azjax.text import did_you_mean
 
-_RULE = re.compile(r"[─-]{8,}")  # separates the parts of tyro's messages
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
-_INDENT = 5  # of an argument in a list; its description is indented further
-_OPTION = re.compile(r"--[\w.-]+")
 
 
 def parse(
@@ -143,43 +140,39 @@ def _bare_flags(args: Sequence[str], names: set[str]) -> list[str]:
 def _error_text(text: str, names: Sequence[str], args: Sequence[str], prog: str) -> str:
     """Returns tyro's error in one line.
 
-    `text` is tyro's output, a box with several parts; `names` are the names of the
-    options.
+    `text` is tyro's output, a box with a reason and lists of arguments, which are
+        indented, and their descriptions further; `names` are the names of the options.
     """
+    help_text = f"see {prog} --help"
     lines = [  # without the frame; the first one is a title
-        _STYLE.sub("", line)[1:].removesuffix("│").rstrip()
+        _STYLE.sub("", line)[2:].removesuffix("│").rstrip()
         for line in text.splitlines()[1:-1]
     ]
-    parts = [
-        list(part)
-        for is_rule, part in itertools.groupby(
-            lines, lambda line: _RULE.fullmatch(line.strip()) is not None
-        )
-        if not is_rule
-    ] or [["invalid arguments"]]
-    sections = {title.strip(): rest for title, *rest in parts[1:]}
-    first_paragraph = itertools.takewhile(bool, map(str.strip, parts[0]))
-    reason = " ".join(first_paragraph).removesuffix(".")
-    help_text = f"see {prog} --help"
+    listed = [line[4:] for line in lines if line[:4].isspace() and line[4:5].strip()]
+    # The reason ends at an empty line or a rule.
+    parts = itertools.groupby(lines, lambda line: set(line) <= set("─-"))
+    texts = (" ".join(part) for is_rule, part in parts if not is_rule)
+    reason = next(texts, "invalid arguments")
     if reason.startswith("Missing from"):
-        missing, unnamed = [], iter(names)
-        for line in parts[0][1:]:
-            indent, text = len(line) - len(line.lstrip()), line.strip()
-            if text and indent <= _INDENT:  # tyro calls positional ones STR
-                is_option = text.startswith("-")
-                missing.append(text if is_option else next(unnamed, text).upper())
+        unnamed = iter(names)  # tyro calls positional ones STR
+        missing = [
+            entry if entry.startswith("-") else next(unnamed, entry).upper()
+            for entry in listed
+            if entry != f"{prog} --help"
+        ]
         return f"missing: {', '.join(missing)}; {help_text}"
-    for option in [match[0] for match in map(_OPTION.match, args) if match]:
+    for option in (arg.partition("=")[0] for arg in args if arg.startswith("--")):
         name = option[2:].replace("_", "-")
-        if name not in names and name.replace("no-", "") not in names:
+        if name and name not in names and name.replace("no-", "") not in names:
             close = did_you_mean(name, names).replace("mean ", "mean --")
-            if similar := sections.get("Perhaps you meant:"):
-                others = [_OPTION.match(line.strip()) for line in similar]
-                close = " or ".join(match[0] for match in others if match)
-                close = f"; did you mean {close}?"
+            others = [line.split()[0] for line in listed if line.startswith("--")]
+            if others:  # tyro's proposals
+                close = f"; did you mean {' or '.join(others).replace(',', '')}?"
             return f"unknown option {option}; {help_text}{close}"
-    # The error of a settings class contains the setting's name.
-    texts = [re.sub(r"^Error parsing (--[\w.-]+: )?.*?(?(1)|: )", r"\1", reason)]
-    if usage := sections.get("Argument helptext:"):
-        texts.append(f"write {usage[0].strip()}")
-    return "; ".join([*texts, help_text])
+    reason = reason.removesuffix(".")
+    name, separator, problem = reason.removeprefix("Error parsing ").partition(": ")
+    if reason.startswith("Error parsing ") and separator:
+        # The error of a settings class contains the setting's name.
+        reason = f"{name}: {problem}" if name.startswith("--") else problem
+    usage = [f"write {line}" for line in listed[:1]]
+    return "; ".join([reason, *usage, help_text])

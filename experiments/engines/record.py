@@ -6,10 +6,12 @@ import jax.numpy as jnp
 from azjax import games
 
 
-def make_recorder(game: games.Game):
+def make_recorder(game: games.Game, logits: jax.typing.ArrayLike = 0.0):
     """Returns a jitted `keys -> record` of one random game for each key.
 
     A record contains `[B, T + 1, ...]` arrays of the positions, and `[B, T]` actions.
+
+    logits: of the actions, `[A]`; by default all legal ones are equally likely.
     """
 
     def look(state):
@@ -23,10 +25,10 @@ def make_recorder(game: games.Game):
 
     def play(rng_key):
         def play_move(state, rng_key):
-            logits = jnp.where(game.legal_action_mask(state), 0.0, -jnp.inf)
+            allowed = jnp.where(game.legal_action_mask(state), logits, -jnp.inf)
             # A finished game may have no legal action; the action is then arbitrary.
-            logits = jnp.where(state.terminated, 0.0, logits)
-            action = jax.random.categorical(rng_key, logits)
+            allowed = jnp.where(state.terminated, 0.0, allowed)
+            action = jax.random.categorical(rng_key, allowed)
             return game.step(state, action), {"action": action, **look(state)}
 
         keys = jax.random.split(rng_key, game.max_moves)

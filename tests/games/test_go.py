@@ -4,7 +4,6 @@ import random
 
 import chex
 import jax
-import jax.numpy as jnp
 import numpy as np
 import pytest
 from compiled_games import batched, bitboards, board_of, compiled, play, single
@@ -59,34 +58,16 @@ def position(game, picture):
     return single(positions(game, board_of(picture)[None]))
 
 
-def record_games(game, num_games, pass_logit):
-    """Returns random games like `make_recorder`, with few passes."""
+@pytest.fixture
+def record_games(engine):
+    """Returns a function that plays random games with few passes."""
 
-    def look(state):
-        return {
-            "legal": game.legal_action_mask(state),
-            "player": state.current_player,
-            "terminated": state.terminated,
-            "rewards": game.rewards(state),
-            "board": game.board(state),
-        }
+    def record(game, num_games, pass_logit):
+        logits = np.append(np.zeros(game.size**2, np.float32), np.float32(pass_logit))
+        play = engine("record").make_recorder(game, logits)
+        return jax.device_get(play(jax.random.split(jax.random.key(0), num_games)))
 
-    def play_move(state, key):
-        logits = jnp.where(game.legal_action_mask(state), 0.0, -jnp.inf)
-        action = jax.random.categorical(key, logits.at[-1].set(pass_logit))
-        return game.step(state, action), {"action": action, **look(state)}
-
-    def play_game(key):
-        keys = jax.random.split(key, game.max_moves)
-        end, record = jax.lax.scan(play_move, game.init(), keys)
-        actions = record.pop("action")
-        record = jax.tree.map(
-            lambda moves, last: jnp.append(moves, last[None], axis=0), record, look(end)
-        )
-        return {"action": actions, **record}
-
-    keys = jax.random.split(jax.random.key(0), num_games)
-    return jax.device_get(jax.jit(jax.vmap(play_game))(keys))
+    return record
 
 
 @pytest.mark.parametrize(
@@ -364,7 +345,7 @@ def test_invalid_options_are_refused(options, message):
         go.Go(**options)
 
 
-def test_open_spiel_agrees_at_every_position(engine):
+def test_open_spiel_agrees_at_every_position(engine, record_games):
     rules = engine("go")
     record = record_games(make("go:5,0.5"), 12, 0.0)
     counts = rules.compare(GAME, record)
@@ -377,7 +358,7 @@ def test_open_spiel_agrees_at_every_position(engine):
 @pytest.mark.parametrize(
     ("size", "num_games"), [(3, 20), pytest.param(6, 20, marks=pytest.mark.slow)]
 )
-def test_a_simple_engine_agrees_with_superko(engine, size, num_games):
+def test_a_simple_engine_agrees_with_superko(engine, record_games, size, num_games):
     rules = engine("go")
     game, without = (go.Go(size, 0, superko, max_moves=40) for superko in (True, False))
     record = record_games(game, num_games, -3.0)
