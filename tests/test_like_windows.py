@@ -19,7 +19,14 @@ FILES = [
     "test_modules.py::test_every_module_can_be_imported",
     "test_cli.py",
     "commands/test_gtp.py",
-    "play/screen/test_app.py",
+    *(
+        f"play/screen/test_app.py::test_{name}"
+        for name in (
+            "a_game_is_played_by_typing_and_wrong_lines_are_explained",
+            "a_saved_game_is_shown_from_the_start",
+            "the_user_can_quit",
+        )
+    ),
 ]
 # They start programs, which the plugin does not affect.
 ELSEWHERE = "are_imported or is_imported or help_imports or without_importing"

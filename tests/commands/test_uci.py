@@ -91,15 +91,8 @@ def test_a_wrong_argument_is_refused(args, says, capsys):
 
 
 # The last one: the programs that it compiles are in the cache.
-@pytest.mark.parametrize(
-    ("player", "simulations"),
-    [("random", None), pytest.param("mcts:40", 4, marks=pytest.mark.slow)],
-)
-def test_python_chess_plays_a_game_with_the_program(
-    program_environment, tmp_path, player, simulations
-):
-    program = [sys.executable, "-m", "azjax", "uci"]
-    command = [*program, "chess", "--player", player]
+def test_python_chess_plays_a_game_with_the_program(program_environment, tmp_path):
+    command = [sys.executable, "-m", "azjax", *RANDOM]
     with (
         open(tmp_path / "errors", "wb") as errors,
         chess.engine.SimpleEngine.popen_uci(
@@ -107,8 +100,6 @@ def test_python_chess_plays_a_game_with_the_program(
         ) as engine,
     ):
         assert engine.id["name"].startswith("azjax ")
-        if simulations:
-            engine.configure({"Simulations": simulations})
         board = chess.Board("8/P5k1/8/3pP3/8/8/8/R3K2R w KQ d6 0 9")
         while not board.is_game_over() and board.ply() < 12:
             limit = chess.engine.Limit(nodes=4)
