@@ -59,6 +59,18 @@ def random_game(game, generator):
     return actions, state
 
 
+def picture_of(game, state):
+    """Returns the rows of the board: X for 0, O for 1, a point where it is empty."""
+    board = np.array(list("XO."))[np.asarray(game.board(state))]
+    return ["".join(row) for row in board]
+
+
+def legal_texts(game, state):
+    """Returns the legal moves in the game's notation."""
+    actions = np.flatnonzero(game.legal_action_mask(state))
+    return {game.action_to_text(state, int(action)) for action in actions}
+
+
 def board_of(picture):
     """Returns `[H, W]` int: 0 for X, 1 for O and -1 for another letter."""
     board = np.array([list(row) for row in picture.split()])

@@ -1,6 +1,14 @@
 import numpy as np
 import pytest
-from compiled_games import bitboards, board_of, compiled, play, single
+from compiled_games import (
+    bitboards,
+    board_of,
+    compiled,
+    legal_texts,
+    picture_of,
+    play,
+    single,
+)
 
 from azjax.games import breakthrough, host, make
 
@@ -28,16 +36,6 @@ def position(picture, player):
     return compiled(make("breakthrough", height=height, width=width)), state
 
 
-def picture(game, state):
-    board = np.array(list("XO."))[np.asarray(game.board(state))]
-    return ["".join(row) for row in board]
-
-
-def legal_texts(game, state):
-    actions = np.flatnonzero(game.legal_action_mask(state))
-    return {game.action_to_text(state, int(action)) for action in actions}
-
-
 def test_a_wrong_size_is_named():
     for value in 1, 9, 6.0, True, "6":
         for option in "height", "width":
@@ -51,7 +49,7 @@ def test_a_wrong_size_is_named():
 def test_pieces_fill_the_two_home_rows():
     game = compiled("breakthrough:6,5")
     rows = ["OOOOO", "OOOOO", ".....", ".....", "XXXXX", "XXXXX"]
-    assert picture(game, game.init()) == rows
+    assert picture_of(game, game.init()) == rows
 
 
 def test_player_0_moves_up_and_player_1_down():
@@ -59,14 +57,14 @@ def test_player_0_moves_up_and_player_1_down():
     assert len(texts) == 22
     assert {"a2a3", "a2b3", "h2g3", "h2h3"} <= texts
     after = play(GAME, "a2b3")
-    assert picture(GAME, after)[5:] == [".X......", ".XXXXXXX", "XXXXXXXX"]
+    assert picture_of(GAME, after)[5:] == [".X......", ".XXXXXXX", "XXXXXXXX"]
     texts = legal_texts(GAME, after)
     assert len(texts) == 22
     assert {"a7a6", "a7b6", "h7g6", "h7h6"} <= texts
     # A move of player 1 uses the cells of the drawing.
     assert GAME.text_to_action(after, "a7a6") == (6 * 8 + 0) * 3 + 1
     after = play(GAME, "a7b6", after)
-    assert picture(GAME, after)[:3] == ["OOOOOOOO", ".OOOOOOO", ".O......"]
+    assert picture_of(GAME, after)[:3] == ["OOOOOOOO", ".OOOOOOO", ".O......"]
 
 
 @pytest.mark.parametrize(
@@ -85,7 +83,7 @@ def test_a_piece_captures_diagonally_and_is_blocked_otherwise(rows, player, expe
 def test_a_captured_piece_is_removed():
     game, state = position("....O .OOO. ..X.. ..... .....", 0)
     after = play(game, "c3b4", state)
-    assert picture(game, after) == ["....O", ".XOO.", ".....", ".....", "....."]
+    assert picture_of(game, after) == ["....O", ".XOO.", ".....", ".....", "....."]
     assert not after.terminated
 
 
@@ -118,7 +116,7 @@ def test_an_illegal_move_loses_and_moves_no_piece():
     after = host.next_state(GAME, GAME.init(), 0)
     assert after.terminated
     np.testing.assert_array_equal(GAME.rewards(after), [-1, 1])
-    assert picture(GAME, after) == picture(GAME, GAME.init())
+    assert picture_of(GAME, after) == picture_of(GAME, GAME.init())
 
 
 def test_the_observation_shows_the_movers_pieces_moving_up():

@@ -6,7 +6,16 @@ import chex
 import jax
 import numpy as np
 import pytest
-from compiled_games import batched, bitboards, board_of, compiled, play, single
+from compiled_games import (
+    batched,
+    bitboards,
+    board_of,
+    compiled,
+    legal_texts,
+    picture_of,
+    play,
+    single,
+)
 
 from azjax.devices import tracing_for
 from azjax.games import go, host, make
@@ -22,20 +31,12 @@ SEND_TWO = "a2 d1 b2 c2 pass b1 pass a1 c1"
 
 
 def is_legal(text, state, game=GAME):
-    legal = np.asarray(game.legal_action_mask(state))
-    texts = [game.action_to_text(state, action) for action in range(game.num_actions)]
-    return bool(legal[texts.index(text)])
+    return text in legal_texts(game, state)
 
 
 def point(text):
     """Returns the action of a point on the board of 5, such as `a1`."""
     return np.int32(5 * (5 - int(text[1])) + "abcde".index(text[0]))
-
-
-def rows(state, game=GAME):
-    """Returns the rows of the drawing, without labels."""
-    board = np.array(list("XO."))[np.asarray(game.board(state))]
-    return ["".join(row) for row in board]
 
 
 def positions(game, boards, player=0):
@@ -81,7 +82,7 @@ def record_games(engine):
     ],
 )
 def test_stones_without_liberties_are_captured(moves, row):
-    assert rows(play(GAME, moves))[4] == row
+    assert picture_of(GAME, play(GAME, moves))[4] == row
 
 
 def test_suicide_is_illegal():
@@ -93,19 +94,19 @@ def test_suicide_is_illegal():
 
 def test_a_snapback_is_not_a_ko():
     thrown_in = play(GAME, "a3 a2 b3 b2 c2 pass c1 pass a1 b1")
-    assert rows(thrown_in)[4] == ".OX.."
-    assert rows(play(GAME, "a1", thrown_in))[3:] == ["..X..", "X.X.."]
+    assert picture_of(GAME, thrown_in)[4] == ".OX.."
+    assert picture_of(GAME, play(GAME, "a1", thrown_in))[3:] == ["..X..", "X.X.."]
 
 
 def test_a_ko_cannot_be_recaptured_immediately():
     state = play(GAME, KO)
-    assert rows(state)[2] == "X.XO."
+    assert picture_of(GAME, state)[2] == "X.XO."
     assert not is_legal("b3", state)
     lost = host.next_state(GAME, state, point("b3"))
     assert lost.terminated
     np.testing.assert_array_equal(GAME.rewards(lost), [1, -1])
     for threat in "e5 d5", "pass d5", "e5 pass":
-        assert rows(play(GAME, f"{threat} b3", state))[2] == "XO.O."
+        assert picture_of(GAME, play(GAME, f"{threat} b3", state))[2] == "XO.O."
     # The other player can connect the ko.
     assert is_legal("b3", play(GAME, "e5", state))
 

@@ -2,7 +2,16 @@ import dataclasses
 
 import numpy as np
 import pytest
-from compiled_games import batched, board_of, compiled, play, positions, single
+from compiled_games import (
+    batched,
+    board_of,
+    compiled,
+    legal_texts,
+    picture_of,
+    play,
+    positions,
+    single,
+)
 
 from azjax.games import host, make, othello
 
@@ -25,22 +34,16 @@ def position(picture, player):
 
 def picture(state):
     """Returns the rows of a position as texts, without empty rows at the end."""
-    board = np.array(list("XO."))[np.asarray(GAME.board(state))]
-    rows = ["".join(row) for row in board]
+    rows = picture_of(GAME, state)
     while rows and rows[-1] == "." * 8:
         rows.pop()
     return rows
 
 
-def legal_texts(state):
-    actions = np.flatnonzero(GAME.legal_action_mask(state))
-    return {GAME.action_to_text(state, int(action)) for action in actions}
-
-
 def test_black_has_four_first_moves_and_rows_are_numbered_from_the_top():
     state = GAME.init()
     assert picture(state) == FIRST.split()
-    assert legal_texts(state) == {"d3", "c4", "f5", "e6"}
+    assert legal_texts(GAME, state) == {"d3", "c4", "f5", "e6"}
     texts = [GAME.action_to_text(state, action) for action in (0, 7, 56, 63, 64)]
     assert texts == ["a1", "h1", "a8", "h8", "pass"]
     assert GAME.to_text(state).splitlines()[1].startswith("1")
@@ -102,12 +105,12 @@ def test_only_straight_rows_are_flipped():
 
 def test_a_player_without_a_move_must_pass():
     state = position("XO......", WHITE)
-    assert legal_texts(state) == {"pass"}
+    assert legal_texts(GAME, state) == {"pass"}
     after = play(GAME, "pass", state)
     assert not after.terminated
     assert after.current_player == BLACK
     assert picture(after) == ["XO......"]
-    assert legal_texts(after) == {"c1"}
+    assert legal_texts(GAME, after) == {"c1"}
     assert "[" not in GAME.to_text(after, last_action=othello.PASS)
     mine, theirs = np.moveaxis(np.asarray(GAME.observe(state))[..., 2:], -1, 0)
     assert not mine.any()
