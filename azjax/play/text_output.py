@@ -3,10 +3,10 @@
 from collections.abc import Iterator, Sequence
 from typing import NamedTuple
 
-import jax.numpy as jnp
 import numpy as np
 
 from azjax.games import Game, State
+from azjax.games.host import next_state
 from azjax.players import MoveDecision
 
 LEVELS = "▁▂▃▄▅▆▇█"
@@ -81,7 +81,7 @@ def expected_line(game: Game, state: State, decision: MoveDecision) -> list[str]
         if state.terminated:
             break
         texts.append(game.action_to_text(state, action))
-        state = game.step(state, jnp.int32(action))
+        state = next_state(game, state, action)
     return texts
 
 
