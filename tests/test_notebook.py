@@ -15,7 +15,7 @@ from azjax import networks, training
 SIMULATIONS = 2
 config = azjax.TrainConfig(
     "connect_four",
-    iterations=2,
+    iterations=1,
     network=networks.NetworkConfig(
         networks.DenseTrunkConfig(num_blocks=1, width=8, stem_channels=4)
     ),
@@ -25,7 +25,11 @@ config = azjax.TrainConfig(
     replay=training.ReplayConfig(capacity=576, min_positions=1),
     learner=training.LearnerConfig(batch_size=64),
     evaluation=training.EvaluationConfig(
-        num_evaluations=2, num_positions=10, num_simulations=2, opponents=()
+        num_evaluations=1,
+        num_positions=10,
+        num_simulations=2,
+        num_games=2,
+        opponents=(),
     ),
 )
 """
