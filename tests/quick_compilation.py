@@ -1,5 +1,10 @@
 """Compilation with few optimizations, for programs that run briefly."""
 
+import json
+import os
+import subprocess
+import sys
+
 import jax
 
 # One thread compiles a program: there are as many workers as cores.
@@ -16,3 +21,15 @@ def devices_flags(count):
     """
     flags = FEW_OPTIMIZATIONS if jax.__version_info__ < (0, 11) else ""
     return f"{flags} --xla_force_host_platform_device_count={count}"
+
+
+def found_on_devices(number, program, *arguments):
+    """Returns the JSON that a program of Python prints on a number of CPU devices."""
+    done = subprocess.run(
+        [sys.executable, program, *arguments],
+        env=os.environ | {"XLA_FLAGS": devices_flags(number)},
+        stdout=subprocess.PIPE,
+        check=True,
+        text=True,
+    )
+    return json.loads(done.stdout)

@@ -1,14 +1,10 @@
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 from typing import NamedTuple
 
 import jax
 import numpy as np
 import pytest
-from quick_compilation import FEW_OPTIMIZATIONS
+from quick_compilation import found_on_devices
 from untrained import untrained
 
 from azjax import arena, games
@@ -45,15 +41,7 @@ def actions():
 
 @pytest.fixture(scope="module")
 def found():
-    flags = f"{FEW_OPTIMIZATIONS} --xla_force_host_platform_device_count=4"
-    done = subprocess.run(
-        [sys.executable, PROGRAM],
-        env=os.environ | {"XLA_FLAGS": flags},
-        stdout=subprocess.PIPE,
-        check=True,
-        text=True,
-    )
-    return json.loads(done.stdout)
+    return found_on_devices(4, PROGRAM)
 
 
 def test_four_devices_choose_the_moves_of_one_without_communication(found):

@@ -1,46 +1,23 @@
-import json
-import os
-import subprocess
-import sys
 from pathlib import Path
 
 import jax
 import pytest
-from quick_compilation import devices_flags
+from quick_compilation import found_on_devices
 
 from azjax.training.lanes import spread_lanes
 
 PROGRAM = Path(__file__).with_name("eight_devices.py")
 
 
-def found_on_devices(number, *arguments):
-    """Returns the results of the program on this number of devices or fewer."""
-    done = subprocess.run(
-        [sys.executable, PROGRAM, *arguments],
-        env=os.environ | {"XLA_FLAGS": devices_flags(number)},
-        stdout=subprocess.PIPE,
-        check=True,
-        text=True,
-    )
-    return json.loads(done.stdout)
-
-
 @pytest.mark.slow
 def test_updates_in_quick_succession_do_not_deadlock():
     """Without `Lanes.wait` XLA ends the program after its timeout, with SIGABRT."""
-    done = subprocess.run(
-        [sys.executable, PROGRAM.with_name("queued_updates.py")],
-        env=os.environ | {"XLA_FLAGS": devices_flags(4)},
-        stdout=subprocess.PIPE,
-        check=True,
-        text=True,
-    )
-    assert 0 < float(done.stdout) < 2
+    assert 0 < found_on_devices(4, PROGRAM.with_name("queued_updates.py")) < 2
 
 
 @pytest.fixture(scope="module")
 def found():
-    return found_on_devices(8, "tic_tac_toe")
+    return found_on_devices(8, PROGRAM, "tic_tac_toe")
 
 
 def assert_equal_runs(compared):
@@ -57,7 +34,7 @@ def assert_equal_runs(compared):
     ("game", "numbers"), [("connect_four", ("1", "8")), ("go:5", ("1", "4"))]
 )
 def test_exact_lanes_give_the_same_run_on_any_number_of_devices(game, numbers):
-    assert_equal_runs(found_on_devices(8, game, "6", *numbers))
+    assert_equal_runs(found_on_devices(8, PROGRAM, game, "6", *numbers))
 
 
 @pytest.fixture(
@@ -66,7 +43,7 @@ def test_exact_lanes_give_the_same_run_on_any_number_of_devices(game, numbers):
 def compared(request, undisturbed):
     """Runs with stored games in a fraction of the slots."""
     source = ("--learn-from", str(undisturbed.directory), request.param)
-    return found_on_devices(2, "tic_tac_toe", *source, "3", "1", "2")
+    return found_on_devices(2, PROGRAM, "tic_tac_toe", *source, "3", "1", "2")
 
 
 def test_exact_lanes_with_stored_games_give_the_same_run_on_any_number_of_devices(
