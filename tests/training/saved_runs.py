@@ -22,7 +22,7 @@ def iteration_row(iteration):
 
 
 def evaluation_row(iteration, *, mistakes=None, **scores):
-    """An evaluation; the intervals end 0.05 below and above the rates."""
+    """An evaluation; the intervals end 0.05 below and above the rates, or at 0."""
     row = {"kind": "evaluation", **counters(iteration), "scores": {}}
     if mistakes is not None:
         row |= with_interval("network_mistakes", mistakes)
@@ -32,7 +32,8 @@ def evaluation_row(iteration, *, mistakes=None, **scores):
 
 
 def with_interval(name, rate):
-    return {name: rate, f"{name}_low": rate - 0.05, f"{name}_high": rate + 0.05}
+    low = max(rate - 0.05, 0.0)
+    return {name: rate, f"{name}_low": low, f"{name}_high": rate + 0.05}
 
 
 def save_run(

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from flax import struct
+from training.tiny_runs import counted
 
 from azjax import games
 from azjax.arena import exhaustive, play_match
@@ -45,19 +46,6 @@ def tiny(run_dir, **changes):
     return QConfig(**settings | changes)
 
 
-def metrics(directory):
-    """Returns the rows without measured times."""
-    lines = (directory / "metrics.jsonl").read_text().splitlines()
-    return [
-        {
-            name: value
-            for name, value in json.loads(line).items()
-            if name not in ("seconds", "positions_per_second")
-        }
-        for line in lines
-    ]
-
-
 @pytest.fixture(scope="module")
 def undisturbed(tmp_path_factory):
     return train_q(tiny(tmp_path_factory.mktemp("runs") / "whole"))
@@ -79,7 +67,7 @@ def assert_complete(run, *, networks=1):
 
 def test_a_run_saves_its_player_and_its_metrics(undisturbed):
     assert_complete(undisturbed)
-    rows = metrics(undisturbed.directory)
+    rows = counted(undisturbed)
     iterations = [row for row in rows if row["kind"] == "iteration"]
     evaluations = [row for row in rows if row["kind"] == "evaluation"]
     assert [row["iteration"] for row in iterations] == [1, 2, 3, 4]
@@ -125,10 +113,10 @@ def test_a_resumed_run_equals_an_uninterrupted_one(undisturbed, tmp_path):
     config = tiny(tmp_path / "stopped")
     run = train_q(config, on_iteration=stop)
     assert not run.finished
-    assert metrics(run.directory)[-1]["iteration"] == 3
+    assert counted(run)[-1]["iteration"] == 3
     run = train_q(config)
     assert run.finished
-    assert metrics(run.directory) == metrics(undisturbed.directory)
+    assert counted(run) == counted(undisturbed)
     chex.assert_trees_all_equal(run.player.params, undisturbed.player.params)
     again = train_q(config)
     assert again.last == run.last
