@@ -244,9 +244,10 @@ def open_sinks(
 class _State(Settings):
     """What is stored about a service's run.
 
-    id: of the service's run.
-    iteration: last iteration whose metrics it has.
-    evaluation: the same for evaluations.
+    Attributes:
+        id: of the service's run.
+        iteration: last iteration whose metrics it has.
+        evaluation: the same for evaluations.
     """
 
     id: str
