@@ -15,6 +15,7 @@ from azjax.search import (
     SearchConfig,
     improved_value,
 )
+from azjax.search.roots import dirichlet_noise
 
 GUMBEL = GumbelConfig()
 ALPHAZERO = AlphaZeroConfig()
@@ -70,6 +71,7 @@ def search(connect_four):
 
 
 value_of = jax.jit(improved_value)
+noise_of = jax.jit(dirichlet_noise)
 summary_of = jax.jit(lambda tree: tree.summary())
 
 
@@ -137,6 +139,20 @@ def test_noise_depends_on_the_key_only(config, search):
     first, same, other = (output.search_tree.children_visits for output in outputs)
     np.testing.assert_array_equal(first, same)
     assert (first != other).any()
+
+
+def test_noise_is_over_the_legal_actions_with_concentration_10_over_their_number():
+    """The mean variance of the components is (L - 1) / (L**2 * (L * alpha + 1))."""
+    num_legal = np.repeat([5, 20, 1, 0], [1_000, 1_000, 1, 1])
+    legal = np.arange(20) < num_legal[:, None]
+    for alpha in (0.03, 0.7, None):
+        noise = np.asarray(noise_of(jax.random.key(0), legal, alpha))
+        np.testing.assert_allclose(noise.sum(axis=-1), 1, rtol=1e-5)
+        assert (noise[~legal & legal.any(axis=-1, keepdims=True)] == 0).all()
+    for number in (5, 20):
+        variance = noise[num_legal == number, :number].var(axis=0).mean()
+        expected = (number - 1) / (number**2 * 11)
+        np.testing.assert_allclose(variance, expected, rtol=0.1)
 
 
 def test_puct_plays_a_most_visited_move_and_its_weights_are_the_visits(search):
