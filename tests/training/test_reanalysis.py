@@ -1,4 +1,3 @@
-import contextlib
 import shutil
 
 import jax
@@ -66,29 +65,17 @@ def done(sources, player, tmp_path_factory):
     return run(sources, directory, player), directory
 
 
-@contextlib.contextmanager
-def stopping_at(number):
-    """Raises KeyboardInterrupt before the searches of a file; returns the numbers of
-    the files that are searched."""
-    searched, original = [], PositionSearches.search_rows
-
-    def search_rows(self, at, rows, report):
-        if at == number:
-            raise KeyboardInterrupt
-        searched.append(at)
-        return original(self, at, rows, report)
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(PositionSearches, "search_rows", search_rows)
-        yield searched
-
-
 @pytest.fixture(scope="module")
 def stopped(sources, player, tmp_path_factory):
     """The directory of a call that was interrupted before the last file."""
     directory = tmp_path_factory.mktemp("stopped") / "new"
-    with pytest.raises(KeyboardInterrupt), stopping_at(3):
-        run(sources, directory, player)
+
+    def stop(line):
+        if line == "28 of 31 positions":
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        run(sources, directory, player, report=stop)
     return directory
 
 
@@ -137,9 +124,9 @@ def test_an_interrupted_call_continues(sources, player, done, stopped, tmp_path)
     # A killed process may leave a part of a file.
     part = directory / "unfinished" / ".00000003-00000003-0.parquet.77"
     part.write_bytes(b"PAR1")
-    with stopping_at(None) as searched:
-        assert run(sources, directory, player) == done[0]
-    assert searched == [3]
+    lines = []
+    assert run(sources, directory, player, report=lines.append) == done[0]
+    assert lines == ["31 of 31 positions"]
     assert not [path for path in directory.rglob("*.77")]
     for new, expected in zip(read(directory), read(done[1]), strict=True):
         jax.tree.map(np.testing.assert_array_equal, new, expected)
@@ -159,9 +146,9 @@ def test_other_arguments_do_not_continue(sources, player, stopped):
 
 def test_a_finished_call_can_be_repeated_and_changes_nothing(sources, player, done):
     before = content(done[1])
-    with stopping_at(None) as searched:
-        assert run(sources, done[1], player) == done[0]
-    assert not searched
+    lines = []
+    assert run(sources, done[1], player, report=lines.append) == done[0]
+    assert lines == ["finished already"]
     with pytest.raises(ValueError, match="holds a reanalysis with other seed: repeat"):
         run(sources, done[1], player, seed=1)
     assert content(done[1]) == before
