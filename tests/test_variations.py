@@ -39,8 +39,7 @@ VARIATIONS = NAMES["VARIATIONS"]
     scope="module",
     params=[
         ("soft_z", "prioritized", "occupied", "muon"),
-        pytest.param(("five_steps",), marks=pytest.mark.slow),
-        pytest.param(("early",), marks=pytest.mark.slow),
+        pytest.param(("five_steps", "early"), marks=pytest.mark.slow),
     ],
     ids=" ".join,
 )

@@ -52,7 +52,7 @@ def own_run(tmp_path, monkeypatch):
     return str(tmp_path / "own run")
 
 
-def test_a_run_is_evaluated_with_its_custom_parts(
+def test_a_run_is_evaluated_with_its_custom_modules(
     own_run, tmp_path, capsys, monkeypatch
 ):
     path = tmp_path / "positions.csv"
@@ -79,30 +79,29 @@ def test_a_run_is_evaluated_with_its_custom_parts(
     assert "1 of 2 games, search" in err.splitlines()
 
 
-def test_a_run_with_custom_parts_names_the_missing_option(own_run, capsys):
+def test_a_run_with_custom_modules_names_the_missing_option(own_run, capsys):
     assert_refused(capsys, "--modules MODULE:NAME", "evaluate", own_run)
 
 
-def test_a_player_spec_is_loaded_with_parts(own_run):
+def test_a_player_spec_is_loaded_with_modules(own_run):
     assert load(f"network:{own_run}", GAME, MODULES).network
     with pytest.raises(ValueError, match="has modules of the user's own"):
         load(f"alphazero:{own_run}", GAME)
 
 
 @pytest.mark.parametrize(
-    "command", [["arena", "tic_tac_toe", "random"], ["play"], ["serve"], ["train"]]
+    "command",
+    [
+        "arena tic_tac_toe random network:RUN",
+        "play tic_tac_toe --opponent network:RUN",
+        "serve tic_tac_toe",
+        "train tic_tac_toe",
+    ],
 )
-def test_other_commands_accept_parts(own_run, command, capsys):
-    args = [own_run, "--modules", "nowhere:MODULES"]
-    if command == ["play"]:
-        args = ["tic_tac_toe", "--opponent", f"network:{own_run}", *args[1:]]
-    elif command in (["serve"], ["train"]):
-        args = ["tic_tac_toe", *args[1:]]
-    else:
-        args = [f"network:{own_run}", *args[1:]]
-    with pytest.raises(SystemExit):
-        cli.main([*command, *args])
-    assert "there is no module 'nowhere' in" in capsys.readouterr().err
+def test_other_commands_accept_modules(own_run, command, capsys):
+    args = [word.replace("RUN", own_run) for word in command.split()]
+    message = "there is no module 'nowhere' in"
+    assert_refused(capsys, message, *args, "--modules", "nowhere:MODULES")
 
 
 def test_the_games_against_perfect_play_are_printed_with_interval_and_moves(capsys):

@@ -103,7 +103,7 @@ def test_gnu_go_and_azjax_play_by_the_same_rules(player, run, monkeypatch, gnugo
 
 @pytest.mark.slow
 def test_visitors_play_on_the_server_during_attacks(tmp_path):
-    options = "--visitors 4 --simulations 25 --seconds 1 --idle-sockets 40 --json"
+    options = "--visitors 2 --simulations 25 --seconds 1 --idle-sockets 40 --json"
     # In a process, because the attackers leave sockets open.
     out = subprocess.run(
         [sys.executable, FOLDER / "verify_server.py", *options.split()],
@@ -116,7 +116,7 @@ def test_visitors_play_on_the_server_during_attacks(tmp_path):
     for result in results.values():
         assert result["lost_games"] == 0
         assert result["errors"] == []
-        assert sum(result["games"].values()) >= 4
+        assert sum(result["games"].values()) >= 2
     assert results["among hostile ones"]["attacks"] > 0
 
 
