@@ -39,7 +39,7 @@ VARIATIONS = NAMES["VARIATIONS"]
     scope="module",
     params=[
         ("soft_z", "prioritized", "occupied", "muon"),
-        pytest.param(("five_steps", "early"), marks=pytest.mark.slow),
+        ("five_steps", "early"),
     ],
     ids=" ".join,
 )
@@ -71,7 +71,8 @@ def learned(request, tmp_path_factory):
     return request.param, rows
 
 
-def test_variations_learn_alone_and_together(learned):
+@pytest.mark.slow
+def test_variations_learn_together(learned):
     names, rows = learned
     assert [row["iteration"] for row in rows] == [1, 2, 3]
     losses = [row for row in rows if row["policy_loss"] is not None]

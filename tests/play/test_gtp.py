@@ -2,7 +2,6 @@ import itertools
 import os
 import re
 import subprocess
-import sys
 from collections.abc import Callable
 
 import jax
@@ -14,7 +13,7 @@ from play.front_end import answers_to, run_with_front_end
 from untrained import untrained_player
 
 from azjax import games, players
-from azjax.games.host import first_state, legal_actions, next_state, rewards
+from azjax.games.host import first_state
 from azjax.play.gtp import GtpEngine, Inbox, serve
 from azjax.players import Analysis, MoveDecision
 from azjax.players.gtp import GtpPlayer
@@ -658,29 +657,3 @@ def test_it_ends_without_an_error_when_its_output_is_closed(capsys):
 
     assert run_with_front_end(TIC_TAC_TOE, converse) == 0
     assert "Error" not in capsys.readouterr().err
-
-
-def test_as_a_program_it_is_an_engine_for_azjaxs_gtp_player(
-    monkeypatch, program_environment
-):
-    for key, value in program_environment.items():
-        monkeypatch.setenv(key, value)
-    game, rng = games.make("tic_tac_toe"), np.random.default_rng(0)
-    command = f"gtp:{sys.executable} -m azjax gtp tic_tac_toe --player random"
-    session = players.start_session(players.load(command, game), game, 0)
-    state, moves, was_taken_back = first_state(game), [], False
-    while not state.terminated:
-        if int(state.current_player) == 0:
-            moves.append(session.choose(state, moves).action)
-        else:
-            moves.append(int(rng.choice(legal_actions(game, state))))
-        state = next_state(game, state, moves[-1])
-        if not was_taken_back and len(moves) == 5:
-            was_taken_back = True
-            del moves[2:]
-            state = first_state(game)
-            for action in moves:
-                state = next_state(game, state, action)
-    assert was_taken_back
-    assert sum(rewards(game, state)) == 0
-    session.close()
