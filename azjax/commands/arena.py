@@ -33,7 +33,7 @@ from azjax.players import AnyPlayer, load
 from azjax.players.engine import MOVE_SECONDS, EnginePlayer
 from azjax.players.player_spec import split_name, unused_name
 from azjax.program import INTERRUPTED, interrupted_by_sigterm
-from azjax.settings import Seed, Within, check, check_int
+from azjax.settings import Seed, Within
 
 TOURNAMENT_GAMES = 100
 SPRT_GAMES = 2000
@@ -52,9 +52,9 @@ def arena_command(
     anchor: str | None = None,
     sprt: tuple[float, float] | None = None,
     save: str | None = None,
-    at_once: int = GAMES_AT_ONCE,
-    move_seconds: float = MOVE_SECONDS,
-    seed: int = 0,
+    at_once: Annotated[int, Within(ge=1)] = GAMES_AT_ONCE,
+    move_seconds: Annotated[float, Within(gt=0)] = MOVE_SECONDS,
+    seed: Seed = 0,
     modules: ModulesOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -88,9 +88,6 @@ def arena_command(
         num_games = TOURNAMENT_GAMES if sprt is None else SPRT_GAMES
     if not 2 <= num_games <= MAX_GAMES or num_games % 2:
         raise ValueError(f"--games must be even, from 2 to {MAX_GAMES}: {num_games}")
-    check_int("--at-once", at_once, 1)
-    check("--seed", seed, Seed)
-    check("--move-seconds", move_seconds, Annotated[float, Within(gt=0)])
     texts = named(players)
     fixed = None if anchor is None else read_anchor(anchor, tuple(texts))
     if sprt is not None and len(players) != 2:

@@ -29,7 +29,7 @@ from azjax.players import (
     MAX_SIMULATIONS,
 )
 from azjax.program import INTERRUPTED
-from azjax.settings import check_int
+from azjax.settings import Within
 from azjax.text import printable
 from azjax.training.analysis.comparison import (
     SavedRun,
@@ -50,7 +50,7 @@ def compare_command(
     *,
     plot: Annotated[str | None, tyro.conf.arg(metavar="FILE.png")] = None,
     games: int = 0,
-    simulations: int = DEFAULT_SIMULATIONS,
+    simulations: Annotated[int, Within(1, MAX_SIMULATIONS)] = DEFAULT_SIMULATIONS,
     modules: ModulesOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -68,7 +68,6 @@ def compare_command(
     """
     if not 0 <= games <= MAX_GAMES or games % 2:
         raise ValueError(f"--games must be even, from 0 to {MAX_GAMES}: {games}")
-    check_int("--simulations", simulations, 1, MAX_SIMULATIONS)
     if plot is not None:
         path = Path(plot)
         if path.suffix.lower() != ".png" or path.is_dir():

@@ -1,6 +1,7 @@
 """`azjax evaluate`: the strength of a trained player."""
 
 import json
+from typing import Annotated
 
 import jax
 import tyro
@@ -19,7 +20,7 @@ from azjax.players import (
     MAX_SIMULATIONS,
     load_run,
 )
-from azjax.settings import Seed, check, check_int
+from azjax.settings import Seed, Within
 from azjax.text import printable
 
 MAX_GAMES = 100_000
@@ -31,9 +32,9 @@ def evaluate_command(
     *,
     game: str | None = None,
     positions: str | None = None,
-    simulations: int = DEFAULT_SIMULATIONS,
+    simulations: Annotated[int, Within(1, MAX_SIMULATIONS)] = DEFAULT_SIMULATIONS,
     games: int = 200,
-    seed: int = 0,
+    seed: Seed = 0,
     modules: ModulesOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -49,10 +50,8 @@ def evaluate_command(
             player, if there is one for the game and its solver is installed.
         seed: seed of openings and players.
     """
-    check_int("--simulations", simulations, 1, MAX_SIMULATIONS)
     if not 0 <= games <= MAX_GAMES or games % 2:
         raise ValueError(f"--games must be even, from 0 to {MAX_GAMES}: {games}")
-    check("--seed", seed, Seed)
     enable_compilation_cache()
     own_modules = read_custom_modules(modules)
     trained = load_run(run, None if game is None else all_games.make(game), own_modules)

@@ -13,7 +13,7 @@ from azjax.play.gtp import GtpEngine, Inbox, serve
 from azjax.play.input_lines import read_lines
 from azjax.play.opponents import default_opponent
 from azjax.program import note
-from azjax.settings import Seed, check
+from azjax.settings import Seed
 
 
 def gtp_command(
@@ -21,7 +21,7 @@ def gtp_command(
     /,
     *,
     player: str | None = None,
-    seed: int = 0,
+    seed: Seed = 0,
     modules: ModulesOption = None,
 ) -> None:
     """Speak GTP 2, the Go Text Protocol, on the standard input and output.
@@ -38,7 +38,6 @@ def gtp_command(
             a search.
         seed: seed of the player.
     """
-    check("--seed", seed, Seed)
     if player == "human":
         raise ValueError("--player must not be 'human', who needs the terminal")
     enable_compilation_cache()

@@ -3,6 +3,7 @@
 import contextlib
 import dataclasses
 import functools
+import inspect
 import io
 import itertools
 import re
@@ -12,6 +13,7 @@ from typing import Any
 
 import tyro
 
+from azjax.settings import check
 from azjax.text import did_you_mean
 
 _STYLE = re.compile(r"\x1b\[[0-9;]*m")
@@ -72,15 +74,23 @@ def split_game(args: Sequence[str], prog: str) -> tuple[str, Sequence[str]]:
 def bind(
     command: Callable[..., None], args: Sequence[str], *, prog: str
 ) -> Callable[[], None]:
-    """Returns a call of a command with command-line arguments.
+    """Returns a call of a command with command-line arguments, which are within the
+    limits in the annotated types of its parameters; see `azjax.settings`.
 
     Raises:
-        ValueError: as in `parse`.
+        ValueError: as in `parse`, also by the call.
     """
+    signature = inspect.signature(command)
+    hints = typing.get_type_hints(command, include_extras=True)
 
     @functools.wraps(command)
     def bound(*args: Any, **kwargs: Any) -> Callable[[], None]:
-        return functools.partial(command, *args, **kwargs)
+        def call() -> None:
+            for name, value in signature.bind(*args, **kwargs).arguments.items():
+                check(f"--{name.replace('_', '-')}", value, hints[name])
+            command(*args, **kwargs)
+
+        return call
 
     return parse(bound, args, prog=prog)
 

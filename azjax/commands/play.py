@@ -16,7 +16,7 @@ from azjax.play.session import Background, Session
 from azjax.players import load as load_player_named
 from azjax.players.player_spec import split_name
 from azjax.program import INTERRUPTED, PIPE_CLOSED, note
-from azjax.settings import Seed, check
+from azjax.settings import Seed
 
 PATIENCE = 0.5  # seconds to wait for a search when the user quits
 
@@ -27,7 +27,7 @@ def play_command(
     *,
     opponent: str | None = None,
     second: bool = False,
-    seed: int = 0,
+    seed: Seed = 0,
     load: str | None = None,
     plain: bool = False,
     modules: ModulesOption = None,
@@ -47,7 +47,6 @@ def play_command(
         load: a saved game to continue.
         plain: print lines instead of using the full screen.
     """
-    check("--seed", seed, Seed)
     enable_compilation_cache()
     board_game = games.make(game)
     note(f"loading {game} ...")

@@ -10,7 +10,7 @@ from azjax.data import stored_game
 from azjax.files import as_directory
 from azjax.players import AlphaZeroPlayer, load
 from azjax.program import note
-from azjax.settings import Seed, check
+from azjax.settings import Seed
 from azjax.training.reanalysis import reanalyze
 
 
@@ -20,7 +20,7 @@ def reanalyze_command(
     *,
     player: str,
     to: str,
-    seed: int = 0,
+    seed: Seed = 0,
     modules: ModulesOption = None,
 ) -> None:
     """Search stored games again with a newer player, to learn from better targets.
@@ -37,7 +37,6 @@ def reanalyze_command(
     """
     if not sources:
         raise ValueError("give at least one run with games")
-    check("--seed", seed, Seed)
     directory = as_directory(to)
     if not isinstance(directory, Path):
         raise ValueError(f"--to must be a directory on this machine: {to}")

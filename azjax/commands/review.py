@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Annotated
 
 import tyro
 from rich.console import Console
@@ -29,7 +30,7 @@ from azjax.players import load
 from azjax.players.player_spec import split_name
 from azjax.players.simple import perfect_player
 from azjax.program import note
-from azjax.settings import Seed, check, check_int
+from azjax.settings import Seed, Within
 from azjax.text import printable
 
 
@@ -38,9 +39,9 @@ def review_command(
     /,
     *,
     game: str | None = None,
-    number: int = 1,
+    number: Annotated[int, Within(ge=1)] = 1,
     player: str | None = None,
-    seed: int = 0,
+    seed: Seed = 0,
     modules: ModulesOption = None,
     as_json: JsonOption = False,
 ) -> None:
@@ -60,8 +61,6 @@ def review_command(
             else a search.
         seed: seed of the reviewer.
     """
-    check_int("--number", number, 1)
-    check("--seed", seed, Seed)
     enable_compilation_cache()
     made = None if game is None else games.make(game)
     found, record = find_game(Path(file), number, made)

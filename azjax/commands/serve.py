@@ -19,7 +19,7 @@ from azjax.play.server import (
     start_compiling,
 )
 from azjax.program import INTERRUPTED
-from azjax.settings import check_int
+from azjax.settings import Within
 
 MAX_MEMORY = 1e6  # GiB
 MIN_TOKEN = 16  # letters; guesses are not rate-limited
@@ -41,7 +41,7 @@ def serve_command(
     port: int = 8000,
     names: tuple[str, ...] = (),
     token: str | None = None,
-    simulations_limit: int = 1600,
+    simulations_limit: Annotated[int, Within(ge=1)] = 1600,
     warm_up: bool = True,
     memory: float = 2.0,
 ) -> None:
@@ -69,7 +69,6 @@ def serve_command(
         raise ValueError(
             f"{error.name} is not installed: pip install 'azjax[web]'"
         ) from None
-    check_int("--simulations-limit", simulations_limit, 1)
     if token is not None and len(token) < MIN_TOKEN:
         raise ValueError(f"--token must have {MIN_TOKEN} letters or more: {len(token)}")
     if not 0.1 <= memory <= MAX_MEMORY:

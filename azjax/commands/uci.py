@@ -14,7 +14,7 @@ from azjax.play.opponents import default_opponent
 from azjax.play.uci import UciEngine
 from azjax.players.uci import check_is_chess
 from azjax.program import PIPE_CLOSED, note
-from azjax.settings import Seed, check
+from azjax.settings import Seed
 
 QUIT_SECONDS = 0.5
 
@@ -24,7 +24,7 @@ def uci_command(
     /,
     *,
     player: str | None = None,
-    seed: int = 0,
+    seed: Seed = 0,
     modules: ModulesOption = None,
 ) -> None:
     """Speak UCI, the Universal Chess Interface, on the standard input and output.
@@ -41,7 +41,6 @@ def uci_command(
             directory. Default: a search.
         seed: seed of the player.
     """
-    check("--seed", seed, Seed)
     enable_compilation_cache()
     output = sys.stdout
 

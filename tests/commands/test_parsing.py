@@ -8,6 +8,7 @@ import tyro
 from azjax.commands.parsing import bind, options, parse
 from azjax.commands.train import parse_train_config
 from azjax.networks import ConvTrunkConfig, NetworkConfig
+from azjax.settings import Within
 from azjax.training import TrainConfig
 
 
@@ -30,6 +31,7 @@ def command(
     *,
     as_json: Annotated[bool, tyro.conf.arg(name="json")] = False,
     words: tuple[str, ...] = (),
+    at_once: Annotated[int, Within(ge=1)] = 1,
 ) -> None:
     SEEN.append((name, as_json, words))
 
@@ -96,6 +98,12 @@ def test_invalid_arguments_raise_one_line(args, says, capsys):
 def test_a_missing_argument_is_named():
     with pytest.raises(ValueError, match="missing: NAME; see test --help"):
         bind(command, [], prog="test")
+
+
+def test_an_argument_of_a_command_is_within_its_limits():
+    call = bind(command, ["x", "--at-once", "0"], prog="test")
+    with pytest.raises(ValueError, match="--at-once must be an int >= 1: 0"):
+        call()
 
 
 def test_help_exits_with_status_0(capsys):
