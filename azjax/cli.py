@@ -87,7 +87,11 @@ def main(args: Sequence[str] | None = None) -> None:
             and args
             and not args[0].startswith((*HELP_OPTIONS, COMPLETION_OPTIONS))
         ):
-            _function(name, "with_settings")(args, f"{prog} {name}")
+            game, *settings = args
+            prog = f"{prog} {name}"
+            if game.startswith("-"):
+                raise ValueError(f"the game must come first: {prog} GAME [OPTIONS]")
+            _function(name, "with_settings")(game, settings, prog=f"{prog} {game}")
         else:
             from azjax.commands.parsing import bind  # noqa: PLC0415, as above
 

@@ -59,18 +59,6 @@ def parse_known(
     return parse(target, args, prog=prog, return_unknown_args=True, add_help=False)
 
 
-def split_game(args: Sequence[str], prog: str) -> tuple[str, Sequence[str]]:
-    """Returns the game, which is the first argument, and the other arguments.
-
-    Raises:
-        ValueError: the first argument is an option.
-    """
-    game, *rest = args
-    if game.startswith("-"):
-        raise ValueError(f"the game must come first: {prog} GAME [OPTIONS]")
-    return game, rest
-
-
 def bind(
     command: Callable[..., None], args: Sequence[str], *, prog: str
 ) -> Callable[[], None]:

@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Column, Table
 
 from azjax.commands.custom_modules import ModulesOption, read_custom_modules
-from azjax.commands.parsing import parse_known, split_game
+from azjax.commands.parsing import parse_known
 from azjax.commands.tables import JsonOption
 from azjax.commands.train import parse_train_config
 from azjax.devices import estimates, parse_device, use_all_cores
@@ -39,13 +39,10 @@ def plan_command(
     """
 
 
-def plan_with_settings(args: Sequence[str], prog: str) -> None:
-    """Plans the run of the game in the first argument, with options of `azjax plan` and
-    settings as in `azjax train`; `prog` is the program's name with that of the
-    command."""
-    game, settings = split_game(args, prog)
-    prog = f"{prog} {game}"
-    own, settings = parse_known(PlanOptions, settings, prog=prog)
+def plan_with_settings(game: str, args: Sequence[str], *, prog: str) -> None:
+    """Plans a run of a game with options of `azjax plan` and settings as in `azjax
+    train`; see `train_with_settings`."""
+    own, settings = parse_known(PlanOptions, args, prog=prog)
     if own.device is not None:
         parse_device(own.device)  # refused before anything is imported for it
         jax.config.update("jax_platforms", "cpu")  # no accelerator is needed

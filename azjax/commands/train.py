@@ -10,7 +10,7 @@ from rich.console import Console
 
 from azjax import games
 from azjax.commands.custom_modules import ModulesOption, read_custom_modules
-from azjax.commands.parsing import parse, parse_known, split_game
+from azjax.commands.parsing import parse, parse_known
 from azjax.devices import use_all_cores
 from azjax.networks.trunks import TRUNKS
 from azjax.players import TrainedPlayer
@@ -51,12 +51,10 @@ def train_command(game: tyro.conf.Positional[str]) -> None:
     """
 
 
-def train_with_settings(args: Sequence[str], prog: str) -> None:
-    """Learns the game of the first argument with the settings of the others; `prog` is
-    the program's name with that of the command."""
-    game, settings = split_game(args, prog)
-    prog = f"{prog} {game}"
-    settings = join_if_asked(settings, prog=prog)
+def train_with_settings(game: str, args: Sequence[str], *, prog: str) -> None:
+    """Learns a game with the settings in the arguments; `prog` is the program's name
+    with those of the command and the game."""
+    settings = join_if_asked(args, prog=prog)
     with exit_if_process_lost():
         text, settings = parse_known(_modules_option, settings, prog=prog)
         modules = read_custom_modules(text)  # first, as it may register a trunk

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import tyro
 from rich.console import Console
 
-from azjax.commands.parsing import parse_known, split_game
+from azjax.commands.parsing import parse_known
 from azjax.commands.train import Given, continued, parse_settings
 from azjax.program import STOPPED
 from azjax.training.analysis.summary import print_q_run
@@ -23,11 +23,9 @@ def train_q_command(game: tyro.conf.Positional[str]) -> None:
     """
 
 
-def train_q_with_settings(args: Sequence[str], prog: str) -> None:
-    """Learns the game of the first argument with the settings of the others; `prog` is
-    the program's name with that of the command."""
-    game, settings = split_game(args, prog)
-    config = parse_q_config(game, settings, prog=f"{prog} {game}")
+def train_q_with_settings(game: str, args: Sequence[str], *, prog: str) -> None:
+    """Learns a game with the settings in the arguments; see `train_with_settings`."""
+    config = parse_q_config(game, args, prog=prog)
     with exit_on_second_signal():
         run = train_q(config)
     print_q_run(Console(), run)
