@@ -7,7 +7,7 @@ from matplotlib.image import imread
 
 from azjax import cli, games, players
 from azjax.commands import tables
-from azjax.commands.arena import named, read_anchor
+from azjax.commands.arena import named
 from azjax.games import read_games
 from azjax.games.host import legal_actions
 from azjax.players.registry import PLAYER_KINDS, PlayerKind
@@ -47,6 +47,14 @@ def engine(monkeypatch):
 
 def run(*args):
     cli.main(["arena", *args])
+
+
+def interrupted(capsys, *args):
+    """Returns the output of a command that is interrupted, and its standard error."""
+    with pytest.raises(SystemExit) as error:
+        run(*args)
+    assert error.value.code == 130
+    return capsys.readouterr()
 
 
 def test_a_file_gets_lines_of_progress(monkeypatch, capsys):
@@ -131,7 +139,13 @@ def test_a_sequential_test_ends_with_a_verdict(tmp_path, capsys):
         (["tic_tac_toe", *PLAYERS[:2], "--at-once", "0"], "an int >= 1: 0"),
         (["tic_tac_toe", *PLAYERS[:2], "--seed", "-1"], "--seed must be an int from 0"),
         (["tic_tac_toe", *PLAYERS[:2], "--opening-moves", "9"], "9 random moves end"),
-        (["tic_tac_toe", *PLAYERS[:2], "--anchor", "greedy"], "--anchor must be NAME"),
+        *(
+            (
+                ["tic_tac_toe", *PLAYERS[:2], "--anchor", text],
+                "--anchor must be NAME or NAME:ELO, NAME one of random, other: ",
+            )
+            for text in ("random:", "random:inf", "random:x", "greedy", ":3")
+        ),
         (["tic_tac_toe", *PLAYERS[:2], "--sprt", "9", "0"], "must be less than elo1"),
         (["tic_tac_toe", *PLAYERS, "--sprt", "0", "9"], "exactly two players: 3"),
     ],
@@ -185,18 +199,16 @@ def test_a_player_can_play_itself(capsys, engine):
 def test_an_interrupted_tournament_keeps_its_finished_matches(
     by_sigterm, tmp_path, capsys, engine
 ):
-    def interrupted(state, moves):
+    def choose(state, moves):
         if not by_sigterm:  # by SIGINT, which shells ignore in background jobs
             raise KeyboardInterrupt
         signal.raise_signal(signal.SIGTERM)
 
     handler = signal.getsignal(signal.SIGTERM)
-    engine.choose = interrupted
+    engine.choose = choose
     directory = tmp_path / "results"
-    with pytest.raises(SystemExit) as error:
-        run("tic_tac_toe", *PLAYERS, *FEW, "--save", str(directory))
-    assert error.value.code == 130
-    out = capsys.readouterr().out
+    args = ("tic_tac_toe", *PLAYERS, *FEW, "--save", str(directory))
+    out, _ = interrupted(capsys, *args)
     assert "interrupted: 8 of 24 games count" in out
     assert f"saved in {directory}" in out
     results = json.loads((directory / "results.json").read_text())
@@ -219,10 +231,8 @@ def test_an_interrupted_match_keeps_its_finished_pairs(tmp_path, capsys, engine)
     engine.start_session = start_session
     engine.choose = first_legal
     directory = tmp_path / "results"
-    with pytest.raises(SystemExit) as error:
-        run("tic_tac_toe", "random", "engine", *FEW, "--save", str(directory))
-    assert error.value.code == 130
-    out = capsys.readouterr().out
+    args = ("tic_tac_toe", "random", "engine", *FEW, "--save", str(directory))
+    out, _ = interrupted(capsys, *args)
     assert "interrupted: 4 of 8 games count" in out
     results = json.loads((directory / "results.json").read_text())
     assert results["is_interrupted"]
@@ -230,14 +240,12 @@ def test_an_interrupted_match_keeps_its_finished_pairs(tmp_path, capsys, engine)
 
 
 def test_a_tournament_interrupted_in_its_first_match_has_no_results(capsys, engine):
-    def interrupted(state, moves):
+    def choose(state, moves):
         raise KeyboardInterrupt
 
-    engine.choose = interrupted
-    with pytest.raises(SystemExit) as error:
-        run("tic_tac_toe", "engine", "random", *FEW)
-    assert error.value.code == 130
-    assert "interrupted: 0 of 8 games count" in capsys.readouterr().out
+    engine.choose = choose
+    out, _ = interrupted(capsys, "tic_tac_toe", "engine", "random", *FEW)
+    assert "interrupted: 0 of 8 games count" in out
 
 
 @pytest.mark.parametrize(("moves_made", "fewest_games"), [(40, 4), (300, 66)])
@@ -253,10 +261,8 @@ def test_an_interrupted_sequential_test_is_undecided(
         return first_legal(state, moves)
 
     engine.choose = choose
-    with pytest.raises(SystemExit) as error:
-        run("tic_tac_toe", "engine", "random", "--sprt", "0", "1", "--json")
-    assert error.value.code == 130
-    out, err = capsys.readouterr()
+    args = ("tic_tac_toe", "engine", "random", "--sprt", "0", "1", "--json")
+    out, err = interrupted(capsys, *args)
     found = json.loads(out)
     assert found["is_interrupted"]
     assert found["verdict"] == "undecided"
@@ -265,15 +271,15 @@ def test_an_interrupted_sequential_test_is_undecided(
     assert f"interrupted: {num_games} of 2000 games count" in err
 
 
-def test_an_anchor_is_a_name_with_or_without_a_rating():
-    names = ["minimax:4", "random"]
-    assert read_anchor("random", names) == ("random", 0)
-    assert read_anchor("random:-50.5", names) == ("random", -50.5)
-    assert read_anchor("minimax:4", names) == ("minimax:4", 0)
-    assert read_anchor("minimax:4:1000", names) == ("minimax:4", 1000)
-
-
-@pytest.mark.parametrize("text", ["random:", "random:inf", "random:x", "minimax", ":3"])
-def test_a_wrong_anchor_names_the_right_ones(text):
-    with pytest.raises(ValueError, match="NAME one of minimax:4, random: "):
-        read_anchor(text, ["minimax:4", "random"])
+@pytest.mark.parametrize(
+    ("anchor", "name", "rating"),
+    [
+        ("random:-50.5", "random", -50.5),
+        ("minimax:1", "minimax:1", 0),
+        ("minimax:1:1000", "minimax:1", 1000),
+    ],
+)
+def test_an_anchor_is_a_name_with_or_without_a_rating(anchor, name, rating, capsys):
+    run("tic_tac_toe", "minimax:1", "random", *FEW, "--anchor", anchor, "--json")
+    found = json.loads(capsys.readouterr().out)
+    assert {line["player"]: line["elo"] for line in found["players"]}[name] == rating
