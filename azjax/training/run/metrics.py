@@ -123,11 +123,9 @@ def parse_rows(file: BinaryIO) -> Iterator[dict[str, Any]]:
             yield row
 
 
-def as_evaluation(row: object) -> dict[str, Any] | None:
-    """Returns the row of an evaluation, of any origin; None if it is none."""
-    if isinstance(row, dict) and _is_row({**row, "kind": "evaluation"}):
-        return row
-    return None
+def is_evaluation(row: object) -> bool:
+    """Returns whether a value of any origin is the row of an evaluation."""
+    return isinstance(row, dict) and _is_row({**row, "kind": "evaluation"})
 
 
 def losses(row: Row) -> dict[str, float]:

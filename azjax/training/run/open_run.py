@@ -25,7 +25,7 @@ from azjax.training.run.directory import (
 )
 from azjax.training.run.display import Reporter, SilentReporter, duration
 from azjax.training.run.game_writer import GameWriter
-from azjax.training.run.metrics import MAX_NUMBER, Row, as_evaluation, check_finite
+from azjax.training.run.metrics import MAX_NUMBER, Row, check_finite, is_evaluation
 from azjax.training.run.processes import (
     StopRequests,
     broadcast_from_first_process,
@@ -179,10 +179,7 @@ class Counters:
             if not (is_number(value) and 0 <= value <= MAX_NUMBER):
                 raise ValueError(f"{name} is {quoted(value, 40)}")
         for name in ("first", "last"):
-            if own[name] is None:
-                continue
-            own[name] = as_evaluation(own[name])
-            if own[name] is None:
+            if own[name] is not None and not is_evaluation(own[name]):
                 raise ValueError(f"{name} is not an evaluation")
         return cls(**own), totals
 
