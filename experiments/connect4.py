@@ -46,7 +46,8 @@ CONFIG = TrainConfig(
     # Maps a position to policy logits and to win, draw and loss logits. Dense layers on
     # windows of 4x4 cells, which contain whole lines of four, are far faster on a CPU
     # than a convolutional tower; on an accelerator the tower is stronger. They also get
-    # the cells that complete a line of four, two planes computed from the stones.
+    # the cells that complete a line of four, two planes computed from the stones (not
+    # measured with a tower).
     network=NetworkConfig(
         DenseTrunkConfig(num_blocks=3, width=256, window=4), line_length=4
     )

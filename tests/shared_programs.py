@@ -13,7 +13,6 @@ from azjax.training import (
     DataConfig,
     EvaluationConfig,
     ReportConfig,
-    alphazero,
     game_reader,
     loop,
     territory,
@@ -27,8 +26,7 @@ def shared_programs():
     empty plots.
 
     The functions hold no arrays. Tracing them for each run takes longer than executing
-    them. They do not depend on the length of a run, and self-play does not depend on
-    the optimizer and the losses.
+    them. They do not depend on the length of a run.
     """
     with pytest.MonkeyPatch.context() as patch:
         for module, name, function in _functions():
@@ -46,7 +44,6 @@ def _functions():
     return [
         (loop, "first_network", first_network),
         (territory, "first_network", first_network),
-        (alphazero, "make_self_play", functools.cache(alphazero.make_self_play)),
         (game_reader, "make_check", functools.cache(game_reader.make_check)),
         *(
             (loop, name, _once_for_settings(getattr(loop, name)))

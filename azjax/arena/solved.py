@@ -18,7 +18,7 @@ import numpy as np
 from azjax.arena import exhaustive
 from azjax.arena.matches import Poll, no_poll
 from azjax.arena.statistics import wilson_interval
-from azjax.data import GAMES, GamesWriter, Imported, Rows
+from azjax.data import GAMES, GameFileWriter, Imported, Rows
 from azjax.data.importing import new_directory
 from azjax.data.rows import pack_states
 from azjax.files import read_whole
@@ -365,7 +365,7 @@ def import_positions(paths: Sequence[Path], directory: Path, game: Game) -> Impo
     run, num_positions = secrets.token_hex(8), 0
     with new_directory(directory) as partial:
         partial.mkdir(parents=True)
-        with GamesWriter(partial / GAMES, game, run=run, seed=0) as writer:
+        with GameFileWriter(partial / GAMES, game, run=run, seed=0) as writer:
             for number, path in enumerate(paths, 1):
                 positions = read(game, path)
                 try:

@@ -3,7 +3,7 @@
 from azjax.data.database import QUERIES, Database, opened
 from azjax.data.files import (
     GAMES,
-    GamesWriter,
+    GameFileWriter,
     WholeGames,
     delete_oldest,
     drop_after,
@@ -20,7 +20,7 @@ __all__ = [
     "GAMES",
     "QUERIES",
     "Database",
-    "GamesWriter",
+    "GameFileWriter",
     "Imported",
     "Rows",
     "WholeGames",

@@ -144,7 +144,7 @@ def file_size(path: Directory) -> int:
     return path.stat().length
 
 
-class GamesWriter:
+class GameFileWriter:
     """Writes the positions of one process of a run; a context manager.
 
     Chunks are collected to files of `FILE_BYTES`; `flush` writes the rest. Files are

@@ -14,7 +14,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.data.files import GAMES, GamesWriter
+from azjax.data.files import GAMES, GameFileWriter
 from azjax.data.rows import Rows, pack_states
 from azjax.games import Game, GameRecord, State
 from azjax.games.core import select
@@ -106,7 +106,7 @@ def import_games(
         batches = iter(lambda: list(itertools.islice(records, GAMES_AT_ONCE)), [])
         num_games, num_positions, run = 0, 0, secrets.token_hex(8)
         (partial / GAMES).mkdir(parents=True)
-        with GamesWriter(partial / GAMES, made, run=run, seed=0) as writer:
+        with GameFileWriter(partial / GAMES, made, run=run, seed=0) as writer:
             for iteration, batch in enumerate(batches, 1):
                 rows = rows_of(made, batch, num_games, left_out, teacher)
                 if len(rows.game):

@@ -97,6 +97,10 @@ class CustomModules:
 class Network(NamedTuple):
     """The network's structure, without arrays.
 
+    Flax splits a module into its structure, a `GraphDef`, and its arrays, which are
+    then arguments of functions, by which JAX differentiates; `nnx.merge` joins them
+    into a module that can be called.
+
     train_def: computes as in training.
     eval_def: computes as in play; differs only for modules with two modes.
     """

@@ -11,6 +11,10 @@ position into a function of a batch; `lax.scan` is a compiled loop that stacks i
 outputs. A donated argument must not be used again: its memory is reused for the result.
 A random key that a function consumes must not be used again either: `jax.random.split`
 makes several keys from one, `fold_in` makes a key from a key and a number.
+`jax.tree.map` applies a function to each leaf. The function of a `lax.scan` maps a
+carry and an item to the next carry and an output. `jax.value_and_grad` makes from a
+function another one that returns its result and the gradient by its first argument. A
+jitted call returns before the device has computed; reading its result waits.
 
 Example:
     An iteration of AlphaZero without `train`. Self-play makes nine moves in each of

@@ -1,4 +1,7 @@
-"""AlphaZero: an iteration of self-play, storage and updates, and its programs."""
+"""AlphaZero: an iteration of self-play, storage and updates, and its programs.
+
+The docstring of `azjax.training` explains shapes and terms of JAX.
+"""
 
 import functools
 from collections.abc import Callable, Sequence
@@ -44,9 +47,9 @@ from azjax.training.run import clock
 from azjax.training.run.game_writer import GameWriter
 from azjax.training.self_play import (
     Games,
+    SelfPlay,
     SelfPlayMetrics,
     Trajectory,
-    make_self_play,
     mean_of_lanes,
     start_games,
 )
@@ -81,7 +84,8 @@ class Algorithm(NamedTuple):
     """The functions of an iteration; all but `init` are jitted.
 
     Keys, games, trajectories, replay, index and self-play metrics have a leading lane
-    axis, `[L, ...]`.
+    axis, `[L, ...]`; replicated arguments come first, see `Lanes.jit`. With one lane on
+    one device, `jax.vmap` over the lanes and the methods of `Lanes` change no number.
 
     lanes: the placement of the lanes on the devices.
     horizon: moves after which a position surely is eligible; see `ValueTarget`.
@@ -91,7 +95,8 @@ class Algorithm(NamedTuple):
         metrics, policy_values)`.
     insert: `(iteration, replay, *trajectories) -> replay`; a chunk in one or several
         parts, which are joined along the slots of each lane.
-    make_index: `(num_moves, window, replay) -> (replay, index, eligibility)`.
+    make_index: `(num_moves, window, replay) -> (replay, index, eligibility)`; finds the
+        eligible positions and computes their value targets.
     prepare: the sampler's `(sampler_state, index) -> sampler_state`.
     gradient: `(learner, sampler_state, (replay, index), keys) -> (gradients,
         sampler_state)`; samples a batch; `gradients` is a `Gradient` for each device,
@@ -147,9 +152,10 @@ def train_iteration(
     Args:
         algorithm: the jitted functions.
         config: the settings that it was made with.
-        state: donated.
+        state: donated, except for the games.
         progress: fraction of the run that is done, in [0, 1].
-        enter: called with the name of each phase when it begins.
+        enter: called with the name of each phase when it begins, of the updates
+            when the host has enqueued them, unless it `waits`.
         game_writer: writes the games; None: they are not stored.
         game_reader: gives the next moves of the slots with stored games.
         waits: whether the host waits for self-play before it enqueues the updates; for
@@ -158,8 +164,8 @@ def train_iteration(
 
     Returns:
         The state and the metrics: scalars by name, among them `newly`, `delay` and
-        `waiting` of `Eligibility`; no losses if no update was made, because a lane has
-        no eligible position.
+        `waiting` of `Eligibility`; no losses if no update was made, because there are
+        fewer than `min_positions` or a lane has no eligible position.
     """
     lanes, iteration = algorithm.lanes, int(state.iteration) + 1
     play_keys, update_keys = algorithm.make_keys(state.rng_key, state.iteration)
@@ -170,8 +176,7 @@ def train_iteration(
     num_simulations = config.self_play.simulations_at(progress)
     if config.played_slots:
         enter("self-play")
-        # A copy of the moves, because self-play is given the games.
-        ply = jnp.copy(games.moves)
+        ply = games.moves
         games, trajectory, played, policy_values = algorithm.self_play(
             state.learner.averaged, np.int32(num_simulations), games, play_keys
         )
@@ -195,10 +200,10 @@ def train_iteration(
     del parts  # frees their memory for the updates
     learner, sampler = state.learner, state.sampler
 
-    # Learn from eligible positions of the window.
+    # Compute the value targets, and learn from the eligible positions of the window.
     num_positions = iteration * config.chunk_positions
     eligibility: Eligibility | None = None
-    updates: list[dict[str, jax.Array]] = []
+    rows: list[dict[str, jax.Array]] = []  # metrics of the updates
     if num_positions >= config.replay.min_positions:
         if waits:
             enter(UPDATES)
@@ -220,12 +225,12 @@ def train_iteration(
                 gradients, sampler = algorithm.gradient(
                     learner, sampler, (replay, index), update_keys
                 )
-                learner, update = lanes.wait(
+                learner, row = lanes.wait(
                     algorithm.update(
                         learner, np.float32(progress), lanes.wait(gradients)
                     )
                 )
-                updates.append(update)
+                rows.append(row)
     state = TrainState(
         learner, games, replay, sampler, state.rng_key, state.iteration + 1
     )
@@ -245,9 +250,9 @@ def train_iteration(
         return state, metrics | jax.tree.map(np.asarray, waiting)
     if not waits:
         enter(UPDATES)
-    counted, updates = jax.device_get((eligibility._asdict(), updates))
+    counted, rows = jax.device_get((eligibility._asdict(), rows))
     metrics |= {name: np.sum(count) for name, count in counted.items()}
-    metrics |= jax.tree.map(lambda *values: np.mean(values), *updates or [{}])
+    metrics |= jax.tree.map(lambda *values: np.mean(values), *(rows or [{}]))
     return state, metrics
 
 
@@ -286,23 +291,19 @@ def make_algorithm(
         raise ValueError(f"value_target must be a ValueTarget: {value_target!r}")
     if sampler is not None and not isinstance(sampler, Sampler):
         raise ValueError(f"sampler must be a Sampler: {sampler!r}")
-    auxiliary, learner = (modules or CustomModules()).auxiliary, config.learner
-    optimizer = optimizer or make_optimizer(learner)
+    auxiliary, settings = (modules or CustomModules()).auxiliary, config.learner
+    optimizer = optimizer or make_optimizer(settings)
     sampler = sampler or uniform_sampler()
     value_target = value_target or lambda_target(
-        learner.td_lambda, game.max_moves, max_regret=learner.max_regret
+        settings.td_lambda, game.max_moves, max_regret=settings.max_regret
     )
     config.check_replay(value_target.horizon)
     lanes = spread_lanes(
         config.num_lanes, one_by_one=config.exact_lanes, devices=devices
     )
-    loss = loss or make_loss(learner, modules)
-    play = make_self_play(
-        game,
-        network,
-        config.search,
-        config.self_play,
-        policy_entries=config.replay.policy_entries,
+    loss = loss or make_loss(settings, modules)
+    play = SelfPlay(
+        game, network, config.search, config.self_play, config.replay.policy_entries
     )
     # The initial state: what all devices share, and the lanes of each.
     lane_games = config.self_play.num_games // lanes.number
@@ -364,7 +365,7 @@ def make_algorithm(
         draw_batch,
         game,
         sampler=sampler,
-        size=learner.batch_size // config.num_lanes,
+        size=settings.batch_size // config.num_lanes,
         auxiliary=auxiliary,
     )
 
@@ -376,18 +377,18 @@ def make_algorithm(
         if lanes.platform == "tpu":
             # Fused into the convolutions, sampling would move four times as many bytes.
             batch = jax.lax.optimization_barrier(batch)
-        gradient, sample_loss = compute_gradient(
+        found, sample_loss = compute_gradient(
             network, loss, learner.variables, merge_batch(batch), num_lanes=len(keys)
         )
         sample_loss = split_batch(sample_loss, len(keys))
         sampler_state = jax.vmap(sampler.update)(
             sampler_state, batch.sample, sample_loss
         )
-        return jax.tree.map(lambda leaf: leaf[None], gradient), sampler_state
+        return jax.tree.map(lambda leaf: leaf[None], found), sampler_state
 
     # The gradients are averaged over lanes or devices, and applied in the same way on
     # each device.
-    apply = functools.partial(apply_gradient, optimizer, learner.ema_decay)
+    apply = functools.partial(apply_gradient, optimizer, settings.ema_decay)
 
     if lanes.one_by_one:
         # Two programs, so that the second is the same on any number of devices.
@@ -412,7 +413,7 @@ def make_algorithm(
         horizon=value_target.horizon,
         init=init,
         make_keys=make_keys,
-        self_play=lanes.jit_network(play, num_replicated=2),
+        self_play=lanes.jit_network(play.play_chunk, num_replicated=2),
         insert=lanes.jit(insert_parts, num_replicated=1, donate_argnums=(1,)),
         make_index=lanes.jit(make_indices, num_replicated=2, donate_argnums=(2,)),
         prepare=lanes.jit(jax.vmap(sampler.prepare), donate_argnums=(0,)),

@@ -230,7 +230,9 @@ def compute_gradient(
             lanes.
         num_lanes: number of lanes in the batch.
     """
-    (_, (metrics, sample_loss, batch_stats)), params = jax.value_and_grad(
+    # The gradient of the first result by the first argument; `has_aux`: the function
+    # returns the loss and other results.
+    (_, (metrics, sample_loss, batch_stats)), gradient = jax.value_and_grad(
         _total_loss, has_aux=True
     )(
         variables.params,
@@ -240,7 +242,7 @@ def compute_gradient(
         loss,
         num_lanes=num_lanes,
     )
-    return Gradient(params, batch_stats, metrics), sample_loss
+    return Gradient(gradient, batch_stats, metrics), sample_loss
 
 
 def apply_gradient(
@@ -291,7 +293,8 @@ def make_update(
     to the optimizer; `metrics` are scalars by name; `sample_loss`, `[N]`, is
     the weighted sum of each position's losses, before the sample weight. The learner is
     donated. Call it from a Python loop: XLA's CPU backend computes gradients of
-    convolutions far slower inside `lax.scan`.
+    convolutions far slower inside `lax.scan`. (`azjax.train` has two programs in its
+    place, see `Algorithm`.)
     """
 
     def update(learner: LearnerState, batch: Batch, progress: jax.Array):
@@ -358,6 +361,8 @@ def _empty_batch(game: Game, size: int, auxiliary: Sequence[AuxiliaryHead]) -> B
 def _total_loss(
     params, batch_stats, network: Network, batch: Batch, loss: Loss, *, num_lanes=1
 ):
+    """Returns the loss of a batch; and its metrics, the loss of each position, and the
+    network's batch statistics."""
     prediction, batch_stats = predict_in_training(
         network, Variables(params, batch_stats), batch.observation
     )

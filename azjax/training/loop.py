@@ -1,4 +1,4 @@
-"""`train`: a run of AlphaZero."""
+"""`train`, and `AlphaZero`, its task; the iteration is in `alphazero`."""
 
 import contextlib
 import dataclasses
@@ -24,7 +24,6 @@ from azjax.players import (
 )
 from azjax.players.batches import Division
 from azjax.training.alphazero import (
-    UPDATES,
     Algorithm,
     TrainState,
     compiled_ahead,
@@ -159,8 +158,8 @@ def train(
 class AlphaZero:
     """AlphaZero as the task of a run; see `Task`.
 
-    Builds everything that a run needs before it opens its directory; compiles and
-    writes nothing. The arguments are those of `train`.
+    Builds everything that a run needs before it opens its directory; writes nothing,
+    and compiles no program of an iteration. The arguments are those of `train`.
 
     num_devices: devices among which the lanes are divided.
     memory: memory required on each device.
@@ -228,7 +227,7 @@ class AlphaZero:
             self._player_network, _ = first_network(
                 config.seed, game, config.network, own_modules
             )
-        self._entered: set[str] = set()  # phases whose programs are compiled
+        self._has_updated = False  # in this process
         self.memory = required_memory(
             config,
             game,
@@ -250,7 +249,7 @@ class AlphaZero:
 
     @functools.cached_property
     def _programs(self) -> Algorithm:
-        """The functions of an iteration, which are being compiled."""
+        """The functions of an iteration; see `compiled_ahead`."""
         state = abstract_state(self.init, self.shardings)
         plays = self.config.played_slots > 0
         return compiled_ahead(self._algorithm, state, plays=plays)
@@ -264,11 +263,10 @@ class AlphaZero:
 
         def begin(phase: str) -> None:
             times.append(clock.now().seconds)
-            self._entered.add(phase)
             enter(phase)
 
         config, totals, reader = self.config, self.totals, self.game_reader
-        if reader is not None and CURSOR in totals:
+        if reader is not None and CURSOR in totals:  # of a continued run, at first
             reader.seek(totals[CURSOR])
         state, metrics = train_iteration(
             self._programs,
@@ -278,8 +276,9 @@ class AlphaZero:
             begin,
             game_writer=self.game_writer,
             game_reader=reader,
-            waits=UPDATES not in self._entered,
+            waits=not self._has_updated,
         )
+        self._has_updated |= "gradient_norm" in metrics
         times.append(clock.now().seconds)
         row = dict.fromkeys(
             ("policy_loss", "value_loss", "gradient_norm", "weight_norm")

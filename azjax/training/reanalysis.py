@@ -31,7 +31,7 @@ from azjax.data import (
     stored_files,
     unpack_states,
 )
-from azjax.data.files import GameFile, GamesWriter, file_size
+from azjax.data.files import GameFile, GameFileWriter, file_size
 from azjax.data.rows import check_values, checked_run
 from azjax.devices import jit_network, spread
 from azjax.files import replace_file
@@ -230,7 +230,7 @@ def _write_files(
     # continued call are those of an uninterrupted one.
     written = {file.last for file in game_files(directory)}
     num_games = num_positions = 0
-    with GamesWriter(directory, game, run=run, seed=seed) as writer:
+    with GameFileWriter(directory, game, run=run, seed=seed) as writer:
         for number, games in enumerate(found, 1):
             if number not in written:
                 lengths = np.diff(np.append(games.starts, len(games.rows.game)))

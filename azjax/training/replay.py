@@ -176,12 +176,12 @@ def insert(replay: Replay, trajectory: Trajectory, iteration: jax.Array) -> Repl
         >>> bool((replay.chunk.action[9:] == trajectory.action).all())
         True
     """
-    rows = trajectory.terminated.ndim - 2
-    length = trajectory.terminated.shape[rows]
-    num_chunks = replay.chunk.terminated.shape[rows] // length
+    axis = trajectory.terminated.ndim - 2  # of the rows
+    length = trajectory.terminated.shape[axis]
+    num_chunks = replay.chunk.terminated.shape[axis] // length
     start = (iteration % num_chunks) * length
     return jax.tree.map(
-        lambda store, new: jax.lax.dynamic_update_slice_in_dim(store, new, start, rows),
+        lambda store, new: jax.lax.dynamic_update_slice_in_dim(store, new, start, axis),
         replay,
         Replay(trajectory, jnp.zeros_like(trajectory.terminated)),
     )

@@ -106,6 +106,8 @@ class SelfPlayMetrics(NamedTuple):
 class SearchResult(NamedTuple):
     """Results of the searches of B positions, with E edges (`azjax.players.model`).
 
+    An edge is an action, except in games with `max_legal_actions`.
+
     edge: `[B]` int32; the best move.
     policy: `[B, E]` float32; the improved policy.
     value: `[B]` float32; for the player to move.
@@ -230,11 +232,11 @@ class SelfPlay(NamedTuple):
             lane = jax.tree.map(lambda leaf: leaf[None], (games, rng_keys))
             played = self.play_chunk(variables, num_simulations, *lane)
             return jax.tree.map(lambda leaf: leaf[0], played)
-        num_games, num_lanes = games.moves[0].size, rng_keys.size
+        lane_games, num_lanes = games.moves[0].size, rng_keys.size
         num_moves = self.config.moves_per_chunk
         # Room for one new game per 16 moves of each slot; if shorter games exhaust the
         # pool, its openings are used again.
-        pool_size = max(num_games, num_games * num_moves // 16)
+        pool_size = max(lane_games, lane_games * num_moves // 16)
         pool_keys, moves_keys = split_keys(rng_keys, 2)
         pool = jax.vmap(
             lambda key: random_openings(self.game, self.config, key, pool_size)
@@ -256,7 +258,7 @@ class SelfPlay(NamedTuple):
         # From `[T, B, ...]` to `[L, T, B / L, ...]`.
         trajectory, policy_values = jax.tree.map(
             lambda leaf: jnp.moveaxis(
-                leaf.reshape(num_moves, num_lanes, num_games, *leaf.shape[2:]), 1, 0
+                leaf.reshape(num_moves, num_lanes, lane_games, *leaf.shape[2:]), 1, 0
             ),
             moves,
         )
@@ -385,10 +387,12 @@ class SelfPlay(NamedTuple):
             these, trees = jax.tree.map(lambda leaf: leaf[positions], (root, tree))
             part = None
             if is_full:
-                # The static argument is the maximum, the traced number stops earlier.
+                # `longest` below is fixed when the program is compiled; this number of
+                # simulations is an input, and stops the search earlier.
                 made = jnp.zeros(these.value.shape, jnp.int32)
                 part = SearchSlice(total=made + num_simulations, made=made)
             longest, fast = self.config.longest_search, self.config.fast_simulations
+            # By default `search_by_gumbel` in `azjax/search/gumbel.py`.
             output = self.search.policy(explores=is_full)(
                 variables,
                 rng_key,

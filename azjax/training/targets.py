@@ -149,5 +149,7 @@ def lambda_returns(
         target = jnp.where(is_bad[:, None], value, target)
         return (target, value), target.astype(jnp.float16)
 
-    rows = (moves.reward, moves.terminated, is_bad, values, is_flipped)
-    return jax.lax.scan(step, (values[-1], values[-1]), rows, reverse=True)[1]
+    # Backwards in time; the carry is the target and the search's value of move t + 1.
+    in_order = (moves.reward, moves.terminated, is_bad, values, is_flipped)
+    _, targets = jax.lax.scan(step, (values[-1], values[-1]), in_order, reverse=True)
+    return targets

@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from azjax import games, training
-from azjax.data import GAMES, GamesWriter, Rows, game_files, state_bytes
+from azjax.data import GAMES, GameFileWriter, Rows, game_files, state_bytes
 from azjax.data.database import QUERIES, opened
 from azjax.data.rows import initial_state
 from azjax.networks import DenseTrunkConfig, NetworkConfig
@@ -149,7 +149,7 @@ def _small_run(name: str, run_dir: Path, chunks: int) -> training.TrainConfig:
 def queries(settings: Settings, directory: Path) -> Table:
     """Times the ready queries, each with the opening of the files."""
     game = games.make("connect_four")
-    with GamesWriter(directory, game, run="synthetic", seed=0) as writer:
+    with GameFileWriter(directory, game, run="synthetic", seed=0) as writer:
         for iteration in range(1, 1 + -(-settings.positions // CHUNK)):
             writer.add(iteration, lambda number=iteration: _synthetic(number))
         writer.flush()

@@ -9,7 +9,7 @@ from data.game_rows import GAME, GAMES, rows_of
 from azjax import cli
 from azjax.data import GAMES as GAMES_DIRECTORY
 from azjax.data import game_files
-from azjax.data.files import GamesWriter
+from azjax.data.files import GameFileWriter
 from azjax.training import TrainConfig
 from azjax.training.run.directory import open_run_directory
 
@@ -24,7 +24,7 @@ def run(tmp_path_factory):
     with open_run_directory(config):
         pass
     games = directory / GAMES_DIRECTORY
-    with GamesWriter(games, GAME, run="abc", seed=3) as writer:
+    with GameFileWriter(games, GAME, run="abc", seed=3) as writer:
         writer.add(1, lambda: rows_of(GAMES))
         writer.flush()
     return str(directory)

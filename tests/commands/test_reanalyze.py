@@ -4,7 +4,7 @@ from commands.refusal import assert_refused
 from data.game_rows import GAME, GAMES, rows_of
 
 from azjax import cli, games
-from azjax.data.files import GamesWriter
+from azjax.data.files import GameFileWriter
 from azjax.players.serialization import pretrained_directory
 
 PLAYER = "alphazero:pretrained?simulations=2"
@@ -21,7 +21,7 @@ def source(tmp_path, monkeypatch):
         policy_probabilities=rows.policy_probabilities[::2] + 0.25,
         policy_values=rows.policy_values[::2],
     )
-    with GamesWriter(tmp_path / "run", GAME, run="abc", seed=0) as writer:
+    with GameFileWriter(tmp_path / "run", GAME, run="abc", seed=0) as writer:
         writer.add(1, lambda: rows)
         writer.flush()
     return "run"

@@ -4,7 +4,7 @@ import jax
 import numpy as np
 
 from azjax import games
-from azjax.data import GamesWriter, Rows, read_games, stored_files
+from azjax.data import GameFileWriter, Rows, read_games, stored_files
 from azjax.data.rows import pack_states
 from azjax.games.host import first_state, next_state
 
@@ -57,7 +57,7 @@ def decided_rows(played) -> Rows:
 
 def write_files(directory, *chunks, run="abc"):
     """Writes a file for each chunk of rows."""
-    with GamesWriter(directory, GAME, run=run, seed=3) as writer:
+    with GameFileWriter(directory, GAME, run=run, seed=3) as writer:
         for iteration, rows in enumerate(chunks, 1):
             writer.add(iteration, lambda rows=rows: rows)
             writer.flush()

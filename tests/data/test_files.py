@@ -8,7 +8,7 @@ from data.game_rows import GAME, GAMES, rows_of, write_files
 
 from azjax import games
 from azjax.data import (
-    GamesWriter,
+    GameFileWriter,
     Rows,
     delete_oldest,
     drop_after,
@@ -57,7 +57,7 @@ def test_the_oldest_files_are_deleted_above_the_limit_but_not_the_newest(
 
 def write_groups(directory, *groups, flushes=True, **changes):
     """Writes the games in each of some iterations; flushes after each group of them."""
-    with GamesWriter(directory, GAME, run="abc", seed=0, **changes) as games_writer:
+    with GameFileWriter(directory, GAME, run="abc", seed=0, **changes) as games_writer:
         for iterations in groups:
             for iteration in iterations:
                 games_writer.add(iteration, lambda: rows_of(GAMES))

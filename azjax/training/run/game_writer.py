@@ -7,7 +7,7 @@ from typing import Any
 import jax
 import numpy as np
 
-from azjax.data import GAMES, GamesWriter, Rows, drop_after, game_files
+from azjax.data import GAMES, GameFileWriter, Rows, drop_after, game_files
 from azjax.data.rows import checked_run, pack_states
 from azjax.files import Directory
 from azjax.games import Game
@@ -64,7 +64,7 @@ class GameWriter:
             return
         max_bytes = self._config.data.max_gigabytes * 1e9
         try:
-            with GamesWriter(
+            with GameFileWriter(
                 games,
                 self._game,
                 run=run,
