@@ -104,7 +104,7 @@ class Checkpoints:
     def save(
         self,
         state: Any,
-        progress: Mapping[str, Any],
+        values: Mapping[str, Any],
         *,
         mistakes: float | None,
         replaces: bool = False,
@@ -114,7 +114,7 @@ class Checkpoints:
 
         Args:
             state: a pytree of arrays.
-            progress: JSON values; `iteration` is the checkpoint's name.
+            values: JSON values; `iteration` is the checkpoint's name.
             mistakes: the rate that selects the best checkpoint, if known.
             replaces: whether a checkpoint with this name is replaced, because its
                 evaluation was interrupted. Until the new one is complete the old one
@@ -126,25 +126,25 @@ class Checkpoints:
         """
         with disk_errors(self._directory), self._using_manager() as manager:
             manager.wait_until_finished()
-            if progress["iteration"] == manager.latest_step():
+            if values["iteration"] == manager.latest_step():
                 if not replaces:
                     return
                 with raise_on_all_processes():
                     if is_first_process():
-                        path = self._directory / str(progress["iteration"])
+                        path = self._directory / str(values["iteration"])
                         path.rename(path.with_name(f"{path.name}{_REPLACED}"))
                 manager.reload()
             about = {
                 **self._about,
                 "structure": structure(state),
                 "digest": digest(state),
-                "progress_digest": json_digest(progress),
+                "progress_digest": json_digest(values),
             }
             manager.save(
-                progress["iteration"],
+                values["iteration"],
                 args=ocp.args.Composite(
                     state=ocp.args.StandardSave(state),
-                    progress=ocp.args.JsonSave({**progress, **about}),
+                    progress=ocp.args.JsonSave({**values, **about}),
                 ),
                 metrics=None if mistakes is None else {"mistakes": mistakes},
                 force=True,
@@ -166,7 +166,7 @@ class Checkpoints:
     def restore(
         self, state: Any, report: Callable[[str], None]
     ) -> tuple[Any, dict[str, Any]] | None:
-        """Returns the newest intact checkpoint as state and progress; None if there is
+        """Returns the newest intact checkpoint as state and values; None if there is
         none.
 
         Args:
@@ -316,11 +316,11 @@ class _Manager(ocp.CheckpointManager):
 def _restore_step(
     manager: ocp.CheckpointManager, step: int, state: Any, about: Mapping[str, Any]
 ) -> tuple[Any, dict[str, Any]]:
-    progress = manager.restore(
+    values = manager.restore(
         step, args=ocp.args.Composite(progress=ocp.args.JsonRestore())
     )["progress"]
     names = (*about, "structure", "digest", "progress_digest")
-    saved = {name: progress.pop(name, None) for name in names}
+    saved = {name: values.pop(name, None) for name in names}
     if saved["format"] is None:
         raise DamageError("its format is missing")
     if saved["format"] != about["format"]:
@@ -330,9 +330,9 @@ def _restore_step(
         )
     if saved["run"] != about["run"]:
         raise _OtherRunError("is of another run than config.json: move it away")
-    if json_digest(progress) != saved["progress_digest"]:
+    if json_digest(values) != saved["progress_digest"]:
         raise DamageError("the digest of its progress is wrong")
-    if progress.get("iteration") != step:
+    if values.get("iteration") != step:
         raise DamageError("its name is not its iteration")
     if saved["structure"] != structure(state):
         raise _OtherRunError(
@@ -344,7 +344,7 @@ def _restore_step(
     )["state"]
     if (found := digest(restored)) != saved["digest"]:
         raise DamageError(f"the digest of its arrays is {found}, not {saved['digest']}")
-    return restored, progress
+    return restored, values
 
 
 def _merit(metrics: Mapping[str, float]) -> float:

@@ -57,11 +57,12 @@ Hook = Callable[[Row], None]
 
 
 class Task(Protocol[State, Player]):
-    """A learning algorithm.
+    """What a run computes: AlphaZero or Q-learning.
 
     state_version: version of the state's layout; checkpoints of others are refused.
     positions: positions played in an iteration.
-    totals: sums over the run, JSON values, stored in checkpoints; `step` updates them.
+    totals: sums over the run, JSON values, stored in checkpoints; `step` updates them,
+        and `open_run` sets them when a run continues.
     game_writer: writes the games of self-play; None if they are not stored.
     """
 
@@ -238,13 +239,13 @@ def open_run(
 
     # Restore the newest checkpoint, or begin.
     with raise_on_all_processes():
-        name = run_id(directory) if is_first_process() else ""
-    name = broadcast_from_first_process(name)
+        own_id = run_id(directory) if is_first_process() else ""
+    own_id = broadcast_from_first_process(own_id)
     checkpoints = Checkpoints(
         directory / CHECKPOINTS,
         keep=config.checkpoint.keep,
         version=task.state_version,
-        run=name,
+        run=own_id,
     )
     found = checkpoints.restore(abstract_state(task.init, task.shardings), notes.append)
     state: Any
@@ -259,7 +260,7 @@ def open_run(
             counters, task.totals = Counters.from_values(values)
         except ValueError as error:
             raise ValueError(
-                f"the progress of the newest checkpoint in {config.directory} is none "
+                f"the values of the newest checkpoint in {config.directory} are none "
                 f"of a run: {error}"
             ) from None
         old, progress = counters.schedule.length, counters.schedule.progress(before)
@@ -288,7 +289,7 @@ def open_run(
             if is_first_process():
                 files = stack.enter_context(working_directory(directory))
         if task.game_writer is not None:
-            stack.enter_context(task.game_writer.opened(directory, name, before))
+            stack.enter_context(task.game_writer.opened(directory, own_id, before))
         reporter = Reporter(files, config, restored) if files else SilentReporter()
         signals = StopSignals(reporter.message, reporter.leave)
         for context in (reporter, signals, checkpoints):
@@ -297,17 +298,17 @@ def open_run(
             reporter.message(note)
         trained = counters.seconds
         run = OpenRun(
-            task,
-            directory,
-            name,
-            state,
-            counters,
-            checkpoints,
-            files,
-            reporter,
-            StopRequests(signals),
-            on_iteration,
-            on_evaluation,
+            task=task,
+            directory=directory,
+            id=own_id,
+            state=state,
+            counters=counters,
+            checkpoints=checkpoints,
+            files=files,
+            reporter=reporter,
+            stops=StopRequests(signals),
+            on_iteration=on_iteration,
+            on_evaluation=on_evaluation,
         )
         del state, found  # the first iteration is given the arrays
         yield run
