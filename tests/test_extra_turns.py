@@ -5,6 +5,7 @@ It is solved by exhaustive search, and by a negamax of this file that counts mov
 
 import dataclasses
 import functools
+import re
 from concurrent.futures import Future
 
 import jax
@@ -99,8 +100,9 @@ def unfinished(solution):
     )
 
 
-def test_the_contract_allows_extra_turns_to_games_that_declare_them():
+def test_the_contract_allows_extra_turns_to_games_that_declare_them(capsys):
     games.check(GAME)
+    assert re.search(r", extra turns after \d\d of them, ", capsys.readouterr().out)
 
     class Undeclared(CentreAgain):
         name = "undeclared"

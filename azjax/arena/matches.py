@@ -401,6 +401,12 @@ def _play_batch(
             carries = (half.carries[1], carry)
             halves[index] = _Half(states, carries, half.actions, is_forfeit)
         num_turns = number + 1
+    else:
+        if not all(np.asarray(half.states.terminated).all() for half in halves):
+            raise ValueError(
+                f"max_moves of {game!r} is {game.max_moves}, and some games take "
+                "longer; azjax.games.check says how long random games are"
+            )
     # All processes gather arrays of the same shapes, however long their games were.
     played = layout.to_host(
         [

@@ -5,6 +5,7 @@ import copy
 import functools
 import inspect
 import linecache
+import re
 import traceback
 from collections.abc import Iterator
 from pathlib import Path
@@ -107,10 +108,13 @@ def check(game: Game, *, num_games: int = 64, seed: int = 0) -> None:
     require(player == 0, f"init: player 0 must move first: {player}")
     require(not first.terminated, "init: the first position must not be the end")
     _check_symmetries(game)
-    num_positions = _check_random_games(game, num_games, np.random.default_rng(seed))
+    num_positions, num_extra = _check_random_games(
+        game, num_games, np.random.default_rng(seed)
+    )
+    turns = f"extra turns after {num_extra:,} of them, " * game.has_extra_turns
     print(
         f"{game!r} keeps the contract: {num_games} random games, {num_positions:,} "
-        f"positions, symmetries ({len(game.symmetries)}), texts and drawings"
+        f"positions, {turns}symmetries ({len(game.symmetries)}), texts and drawings"
     )
 
 
@@ -232,6 +236,8 @@ def _check_attributes(game: Game) -> None:
                 f"is cell a of {num_cells}, or a pass after them, and the game has "
                 f"{game.num_actions} actions",
             )
+    extra = game.has_extra_turns
+    require(type(extra) is bool, f"has_extra_turns: must be a bool: {extra!r}")
     per_cell = f"for {game.num_actions} actions and {num_cells} cells"
     for name, most, why in (
         ("actions_per_cell", game.num_actions // num_cells, per_cell),
@@ -303,9 +309,9 @@ def _check_symmetries(game: Game) -> None:
 
 def _check_random_games(
     game: Game, num_games: int, generator: np.random.Generator
-) -> int:
+) -> tuple[int, int]:
     """Plays B random games to their end and one step further; returns the number of
-    positions before the end."""
+    positions before the end, and of those after which the same player moves again."""
 
     @jax.jit
     def call_alone(state: State, action: jax.Array) -> dict[str, Any]:
@@ -325,7 +331,8 @@ def _check_random_games(
         _original=game, board=jax.jit(game.board), legal_action_mask=mask
     )
     history: list[np.ndarray] = []
-    num_positions, first_was_over = 0, False
+    num_positions, num_extra, first_was_over = 0, 0, False
+    movers: set[int] = set()
 
     def agree(array: Any, other: Any) -> bool:
         # Floats are equal up to rounding.
@@ -340,7 +347,10 @@ def _check_random_games(
         noise = generator.random((num_games, game.num_actions), np.float32)
         seen, rules = jax.device_get(examine_all(states, noise))
         is_over = states.terminated[:, 0]
-        for rule, holds in rules.items():
+        # Rules of the turns first: who does not keep them breaks others as well.
+        for rule, holds in sorted(
+            rules.items(), key=lambda item: not re.search("turns|_player", item[0])
+        ):
             failed = np.flatnonzero(~holds)
             if failed.size:
                 raise ContractError(f"{rule} {where(failed[0])}")
@@ -362,8 +372,12 @@ def _check_random_games(
                 _check_texts_and_drawings(shown, state, last_action)
             except ContractError as error:
                 raise ContractError(f"{error} {where(0)}") from error.__cause__
+        movers |= set(states.current_player[~is_over, 0].tolist())
         if is_over.all():
-            return num_positions
+            idle = {0, 1} - movers if num_positions > num_games else ()
+            for player in idle:
+                raise ContractError(f"step: player {player} never moved in any game")
+            return num_positions, num_extra
         if len(history) == game.max_moves:
             place, longest = where(int(is_over.argmin())), game.max_moves + 1
             states = seen["step"]
@@ -379,7 +393,10 @@ def _check_random_games(
             )
         num_positions += int((~is_over).sum())
         first_was_over = is_over[0]
-        states = seen["step"]
+        after = seen["step"]
+        is_same = after.current_player[:, 0] == states.current_player[:, 0]
+        num_extra += int((is_same & ~after.terminated[:, 0]).sum())
+        states = after
         history.append(seen["action"])
 
 
@@ -499,15 +516,18 @@ def _check_texts_and_drawings(
         is_svg = isinstance(svg, str) and svg.startswith("<svg")
         require(is_svg, f"to_svg: must return an SVG document: {svg!r}")
     if state.terminated:
+        with calling(game, "result_text"):
+            text = game.result_text(state)
+        require(isinstance(text, str), f"result_text: must return a text: {text!r}")
         return
     with calling(game, "texts"):
         legal = np.flatnonzero(game.legal_action_mask(state)).tolist()
         actions: dict[str, int] = {}
         for action in legal:
             text = game.action_to_text(state, action)
-            is_text = isinstance(text, str) and text
+            is_word = isinstance(text, str) and text.split() == [text]
             require(
-                is_text, f"action_to_text: must return a text for {action}: {text!r}"
+                is_word, f"action_to_text: must return a word for {action}: {text!r}"
             )
             other = actions.setdefault(text.lower(), action)
             require(

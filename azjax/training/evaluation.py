@@ -15,6 +15,7 @@ from azjax.arena import (
     suite,
 )
 from azjax.games import Game
+from azjax.networks import CustomModules
 from azjax.players import Player, load
 from azjax.players.batches import LOCAL, Division
 from azjax.training.config import BaseEvaluationConfig
@@ -45,11 +46,12 @@ class Evaluator:
         opponents: Sequence[str],
         *,
         division: Division = LOCAL,
+        modules: CustomModules | None = None,
     ):
         self._game, self._division = game, division
         positions = shipped(game)
         self._positions = positions and positions.subset(config.num_positions)
-        self._opponents = {name: load(name, game) for name in opponents}
+        self._opponents = {name: load(name, game, modules) for name in opponents}
         for name, opponent in self._opponents.items():
             check_starts(name, opponent, game)
         self._openings = suite(

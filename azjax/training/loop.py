@@ -217,6 +217,7 @@ class AlphaZero:
             config.evaluation,
             config.evaluation.opponents,
             division=Division(config.num_lanes, devices),
+            modules=own_modules,
         )
         self.game_writer = GameWriter(config, game) if config.played_slots else None
         self.game_reader = (

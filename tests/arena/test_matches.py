@@ -1,5 +1,6 @@
 """Matches of compiled players, and of external players, some of which fail."""
 
+import copy
 import dataclasses
 import functools
 import os
@@ -514,3 +515,11 @@ def test_engines_share_the_cores(monkeypatch, options, at_once):
     engines = players.UciPlayer("true", options), RANDOM
     assert matches.possible_at_once(engines) == at_once
     assert matches.possible_at_once((engines[0], FailingEngine())) == 1
+
+
+def test_a_game_that_takes_longer_than_its_limit_is_an_error():
+    game = copy.copy(TIC_TAC_TOE)
+    game.max_moves = 5
+    random = RandomPlayer(game)
+    with pytest.raises(ValueError, match="max_moves of tic_tac_toe is 5, and some"):
+        arena.play_match(game, random, random, KEY, 16, opening_moves=0)

@@ -312,6 +312,12 @@ def ignore_illegal_moves(state, action, after):
     return core.select(occupied(state, action), state, after)
 
 
+def never_turn(state, action, after):
+    is_legal = Plain().legal_action_mask(state)[action] & (action >= 0) & (action < 9)
+    player = jnp.where(is_legal, state.current_player, after.current_player)
+    return replace(after, current_player=player)
+
+
 def turn_twice(state, action, after):
     is_twice = (action == 4) & ~state.terminated
     player = jnp.where(is_twice, state.current_player, after.current_player)
@@ -383,6 +389,14 @@ VIOLATIONS = {
     r"\(game \d after 1 moves, \[\d\]\)$": with_step(win_illegally),
     "step: -1 or num_actions must end the game": with_step(pass_at_minus_one),
     "step: the players must take turns": with_step(turn_twice),
+    "step: player 1 never moved in any game": with_step(
+        never_turn, has_extra_turns=True
+    ),
+    "has_extra_turns: must be a bool: 'yes'": broken(has_extra_turns="yes"),
+    "action_to_text: must return a word for 0: 'a 3'": broken(
+        action_to_text=lambda self, state, action: f"a {3 - action}"
+    ),
+    "result_text: must return a text: 3": broken(result_text=lambda *args: 3),
     "step: nothing may change once the game is over": with_step(continue_after_the_end),
     "rewards: must be zeros until the game is over "
     r"\(game 0 after 0 moves, \[\]\)$": broken(rewards=early_rewards),

@@ -1,13 +1,14 @@
 import dataclasses
+import math
 
 import jax
 import pytest
-from flax import struct
+from flax import nnx, struct
 from untrained import untrained
 
 from azjax import games
-from azjax.networks import ConvTrunkConfig, NetworkConfig
-from azjax.players import TrainedPlayer
+from azjax.networks import ConvTrunkConfig, CustomModules, NetworkConfig
+from azjax.players import MissingModulesError, TrainedPlayer, save_player
 from azjax.search import GumbelConfig
 from azjax.training import EvaluationConfig, TrainConfig, train
 from azjax.training import evaluation as module
@@ -89,6 +90,26 @@ def test_an_error_of_the_poll_ends_the_evaluation(graded):
     with pytest.raises(KeyError):
         evaluator().evaluate(graded, poll)
     assert len(polls) == 3  # after a batch of each player, in the match
+
+
+class FlatTrunk(nnx.Module):
+    def __init__(self, observation_shape, rngs):
+        self.linear = nnx.Linear(math.prod(observation_shape), 8, rngs=rngs)
+
+    def __call__(self, x):
+        return nnx.relu(self.linear(x.reshape(x.shape[0], -1)))
+
+
+def test_an_opponent_can_have_the_modules_of_the_run(tmp_path):
+    modules = CustomModules(trunk=FlatTrunk)
+    network, variables = untrained(GAME, NETWORK, modules)
+    own = {"seed": 0, "has_custom_modules": True}
+    settings = (network, variables, NETWORK, GumbelConfig())
+    save_player(tmp_path / "player", TrainedPlayer(GAME, *settings, **own))
+    opponents = (f"network:{tmp_path}",)
+    Evaluator(GAME, CONFIG.evaluation, opponents, modules=modules)
+    with pytest.raises(MissingModulesError):
+        Evaluator(GAME, CONFIG.evaluation, opponents)
 
 
 def test_a_game_without_solved_positions_has_match_scores_only(

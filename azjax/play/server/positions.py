@@ -291,7 +291,7 @@ def _move(game: Game, state: State, action: int) -> dict[str, Any]:
 def cell_numbers(game: Game, cells: Iterable[Cell]) -> list[int]:
     """Returns the numbers of cells, counted row by row."""
     width = len(game.column_labels)
-    return [row * width + column for row, column in cells]
+    return [int(row) * width + int(column) for row, column in cells]
 
 
 class Preview(NamedTuple):

@@ -26,6 +26,7 @@ OUTSIDE = {
     "evaluation.opponents": "--evaluation.opponents",
     "report.sinks": "--report.sinks",
 }
+HOOKS = ("loss", "value_target", "sampler")  # arguments of `train`
 C = TypeVar("C", bound=RunConfig)
 
 
@@ -178,6 +179,7 @@ def config_from_file(
         raise ValueError(f"no settings in {file}: {error.strerror or error}") from None
     if content.get("kind") is not None:
         raise ValueError(f"the settings in {file} are of another algorithm")
+    _report_functions(file, content, report)
     try:
         values = {name: content[name] for name in content if name not in _NOT_SETTINGS}
         config = from_json(TrainConfig, values | {"run_dir": None})
@@ -227,10 +229,26 @@ def repeated_config(
             "the length when it continues, without the schedule"
         )
     source, allowed = as_directory(directory), _with_changed(allowed, changes)
+    _report_functions(source, _content(source), report)
     _, end = schedule_to_repeat(source)
     config = _allowed(_load(TrainConfig, source), source, allowed, report)
     length = {"minutes": None, "iterations": end, "repeat_schedule": str(directory)}
     return dataclasses.replace(config, **{"run_dir": None, **changes, **length})
+
+
+def _report_functions(
+    source: Directory, content: dict[str, Any], report: Callable[[str], None]
+) -> None:
+    """Reports which functions of the user a run had; a file does not hold them."""
+    hooks = content.get("hooks")
+    names = [name for name in HOOKS if isinstance(hooks, list) and name in hooks]
+    if isinstance(content.get("optimizer"), dict):
+        names.append("optimizer")
+    if names:
+        report(
+            f"the run of {source} was given {', '.join(names)}: functions of Python, "
+            "which this one has only if they are passed to azjax.train again"
+        )
 
 
 def _with_changed(allowed: Collection[str], changes: Collection[str]) -> set[str]:

@@ -84,9 +84,13 @@ def test_a_plan_and_an_optimizer_are_not_settings_of_a_new_run(tmp_path):
     path = directory / "config.json"
     content = json.loads(path.read_text()) | {"repeat_schedule": "runs/old"}
     path.write_text(json.dumps(content))
+    lines = []
     for source in (directory, path):
-        new = config_from_file(source)
+        new = config_from_file(source, report=lines.append)
         assert new == dataclasses.replace(config, run_dir=None)
+    repeated_config(directory, report=lines.append)
+    assert len(lines) == 3
+    assert all(" was given loss, optimizer: functions of Python" in x for x in lines)
 
 
 @pytest.mark.parametrize(
