@@ -209,11 +209,12 @@ export class Page {
     this.#showColors(description);
   }
 
-  /** Sets the colors of the sides to those of their pieces. */
-  #showColors({ board: { pieces } }) {
+  /** Sets the colors of the sides, by default to those of their pieces. */
+  #showColors({ board: { pieces, sideColors } }) {
     [pieces[0], pieces[pieces.length / 2]].forEach((piece, side) => {
-      const [, color] =
+      const [, ofPiece] =
         piece?.match(/fill="(#\w+)"/) ?? piece?.match(/stroke="(#\w+)"/) ?? [];
+      const color = sideColors?.[side] ?? ofPiece;
       if (color) this.container.style.setProperty(`--side-${side}`, color);
     });
   }
