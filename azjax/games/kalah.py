@@ -105,7 +105,9 @@ class Kalah(Game[State]):
 
     def without_move_limit(self) -> "Kalah":
         """Returns the game with a limit of moves that no game reaches."""
-        return Kalah(**{**self.options, "max_moves": MAX_MAX_MOVES})  # pyright: ignore[reportArgumentType]
+        return Kalah(
+            self.pits, self.seeds, self.empty_capture, self.remaining, MAX_MAX_MOVES
+        )
 
     def init(self) -> State:
         """Returns the board with `seeds` seeds in each pit."""

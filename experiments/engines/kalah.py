@@ -21,7 +21,7 @@ CORNER = "#"  # a cell of the board without a pit
 
 def compare(game: games.Game, record: dict) -> collections.Counter:
     """Replays a record in the plain engine and counts the disagreements, by fact."""
-    options = game.options
+    options: Any = game.options
     return replay(lambda: PlainKalah(**options), record, **_boards(_cells))
 
 
