@@ -97,7 +97,8 @@ class Kalah(Game[State]):
             max_moves = 4 * pits * (seeds + 1)
         check_int("max_moves of kalah", max_moves, 1, MAX_MAX_MOVES)
         self.pits, self.seeds = pits, seeds
-        self.empty_capture, self.remaining = empty_capture, remaining
+        self.empty_capture = empty_capture
+        self.remaining: Remaining = remaining
         self.max_moves = max_moves
         self.num_actions = pits
         # Each seed count up to a whole lap is a plane.
