@@ -61,7 +61,8 @@ class Kalah(Game[State]):
     Games can be much longer than usual: the longest on four pits with two seeds has 45
     moves, a random one 12 on average. So that training and front ends can count on a
     useful length, the game is also over after `max_moves` moves. With six pits and four
-    seeds, the longest of 200,000 random games had 92 moves, and the limit is 120.
+    seeds, the limit is 120, and the longest of 200,000 random games had 80 moves (92
+    without `empty_capture`).
 
     Player 0, South, is drawn below, with the store on the right. Pits have names such
     as `c1`, the third from the left of South, and `c2`, the one above it.

@@ -15,16 +15,23 @@ SOUTH, NORTH = 0, 1
 # Irving, Donkers and Uiterwijk 2000: results of the first player with 1 to 6 pits and,
 # in each text, 1 to 6 seeds (W win, D draw, L loss); (6, 6) is not among them.
 RESULTS = ("DLWLWD", "WLLLWW", "DWWWWL", "WWWWWD", "DDWWWW", "WWWWW")
-# Their margins and games of perfect play: the pits of each turn, from 0.
+# Their margins and games of perfect play: the pits of each turn, from 0. That of (4, 6)
+# is left out, for its tenth turn is no turn by the rules.
 PERFECT_GAMES = {
     "4,1": (2, "32-32-1"),
     "4,2": (6, "3-3-230-231-1323"),
     "4,3": (8, "13-1-032-2-3-0-1320-3-0-2"),
     "4,4": (2, "02-2-3-0-2-21-303231-0-32-1-0"),
+    "4,5": (2, "0-2-1-3-0-2-1-0-32-3-021-2-0-02-2-1-3-3-313032-13031-1-2-2-3"),
     "5,1": (0, "43-43-2-2"),
     "5,2": (0, "31-32-24-0-0-31-3"),
     "5,3": (8, "24-3-3-03-41-1-04342-3-3-2-2-4-414342-3"),
     "5,4": (12, "12-04-03-2-20-41-1-42-32-3-2-40-0-1"),
+    "5,5": (2, "03-2-2-1-1-23-24-2-0-34414340-4240-2-14342"),
+    "5,6": (
+        2,
+        "2-0-0-3-3-0-2-1-440-4-42-2-121-12-3-1-4-20-0-34-24-324-1-3-3-1-41-43-2-2-3",
+    ),
     "6,1": (2, "54-54-3-3-2"),
     "6,2": (10, "42-42-30-0-1-1-4-5"),
     "6,3": (2, "4-5-35-250-2-154-451535452-53-3-54-2"),
