@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from compiled_games import batched, compiled, play, single
 
+from azjax import arena, players
 from azjax.arena import exhaustive
 from azjax.games import host, kalah, make
 
@@ -357,6 +358,16 @@ def test_the_plain_solver_finds_what_exhaustive_search_finds(
         own, other = single(solution.states, index).seeds.tolist()
         margin = solver.margin((*own[:-1], *other[:-1])) + own[-1] - other[-1]
         assert np.sign(margin) == solution.values[index]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("player", ["minimax:7", "mcts:200"])
+def test_searches_play_perfectly_on_a_small_board(player):
+    """The longest game has seven moves."""
+    game = make("kalah:3,1")
+    positions = arena.shipped(game)
+    player = players.load(player, game)
+    assert not arena.grade(player, positions, jax.random.key(0)).is_mistake.any()
 
 
 # Other engines
