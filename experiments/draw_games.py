@@ -24,12 +24,13 @@ POSITIONS = (
         "Breakthrough",
         "d2d3 d7d6 g2f3 f7f6 f3f4 h7h6 h2h3 g8h7 e1d2 h6g5 a2a3",
     ),
+    ("kalah", "Kalah, 1 to 7 pits", "c1 f1 e2 f2 d1 c2 f1 b1 f1 d1 e2"),
     ("go", "Go, 2x2 to 19x19", "e5 c3 g7 g3 c6 d7 c7 d6 d5 e7 f3 g4 f4 f2 e2 h6"),
     ("chess", "Chess", "e2e4 e7e5 g1f3 b8c6 f1b5 a7a6 b5a4 g8f6 O-O f6e4 d2d4 b7b5"),
 )
 SIDE = 420  # size of a cell (pixels)
 CAPTION = 44
-COLUMNS = 4
+COLUMNS = 3
 
 
 @dataclasses.dataclass(frozen=True)

@@ -24,6 +24,7 @@ from engines import (
     chess_rules,
     go,
     gomoku,
+    kalah,
     open_spiel,
     othello,
     perft,
@@ -91,6 +92,14 @@ CHECKS = {
     "breakthrough": (
         Check("breakthrough", "OpenSpiel", breakthrough.compare),
         Check("breakthrough:6,5", "OpenSpiel", breakthrough.compare),
+    ),
+    "kalah": (
+        Check("kalah:empty_capture=false", "OpenSpiel", kalah.compare_with_open_spiel),
+        Check("kalah", "a plain engine", kalah.compare),
+        Check("kalah:3,3", "a plain engine", kalah.compare),
+        Check("kalah:7,6,empty_capture=false", "a plain engine", kalah.compare),
+        Check("kalah:4,5,remaining=opponent", "a plain engine", kalah.compare),
+        Check("kalah:2,6,false,nobody,10", "a plain engine", kalah.compare),
     ),
     "go_9x9": (
         Check("go", "OpenSpiel", go.compare, batch_size=500),

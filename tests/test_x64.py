@@ -85,7 +85,7 @@ def first_states():
 
 GAMES = (
     *("breakthrough:5", "chess", "connect_four", "go:3", "go:size=3,superko=True"),
-    *("gomoku:4,4,3", "hex:3", "othello", "tic_tac_toe"),
+    *("gomoku:4,4,3", "hex:3", "kalah:3,3", "othello", "tic_tac_toe"),
 )
 
 
@@ -109,7 +109,10 @@ def test_a_game_has_the_same_types(name):
 @pytest.mark.slow
 @pytest.mark.parametrize(
     ("name", "num_moves"),
-    [("go:size=3,superko=True", 12), ("go:5", 30), ("chess", 20), ("othello", 60)],
+    [
+        *(("go:size=3,superko=True", 12), ("go:5", 30), ("chess", 20), ("othello", 60)),
+        ("kalah", 60),
+    ],
 )
 def test_a_game_has_the_same_moves_and_results(name, num_moves):
     game = games.make(name)

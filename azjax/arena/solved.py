@@ -33,8 +33,9 @@ GRADED_AT_ONCE = 512  # positions
 MAX_FILE_BYTES = 2**26
 MAX_GROUP = 80  # characters
 _ONE_GROUP = "all"
-# Shorter games are solved exhaustively.
+# Shorter games are solved exhaustively, and those with fewer actions.
 _EXHAUSTIVE_MAX_MOVES = 9
+_EXHAUSTIVE_MAX_ACTIONS = 5
 _EXHAUSTIVE_MAX_POSITIONS = 100_000
 
 
@@ -190,7 +191,8 @@ def shipped(game: Game) -> SolvedPositions | None:
     """Returns the solved positions of a game; None if there are none.
 
     A game without options may have a file with its name in `azjax/arena/data`. Games of
-    at most nine moves are solved exhaustively, unless they have too many positions.
+    at most nine moves or at most five actions are solved exhaustively, unless they have
+    too many positions.
 
     Raises:
         ValueError: games of so few moves take longer than `game.max_moves`.
@@ -199,7 +201,11 @@ def shipped(game: Game) -> SolvedPositions | None:
     if data.is_file() and not game.options:
         with importlib.resources.as_file(data) as path:
             return read(game, path)
-    if game.max_moves > _EXHAUSTIVE_MAX_MOVES:
+    is_small = (
+        game.max_moves <= _EXHAUSTIVE_MAX_MOVES
+        or game.num_actions <= _EXHAUSTIVE_MAX_ACTIONS
+    )
+    if not is_small:
         return None
     try:
         solution = exhaustive.solve(game, max_positions=_EXHAUSTIVE_MAX_POSITIONS)

@@ -26,6 +26,7 @@ from azjax.games.game_record import GameRecord
 from azjax.games.go import Go
 from azjax.games.gomoku import Gomoku
 from azjax.games.hex import Hex
+from azjax.games.kalah import Kalah
 from azjax.games.othello import Othello
 from azjax.games.random_moves import random_action
 from azjax.games.reading import read_games
@@ -51,6 +52,7 @@ __all__ = [
     "Go",
     "Gomoku",
     "Hex",
+    "Kalah",
     "Othello",
     "State",
     "Symmetry",

@@ -60,7 +60,9 @@ def rank_moves(decision: MoveDecision) -> list[RankedMove]:
 
 
 def side_names(game: Game) -> tuple[str, str]:
-    """Returns the names of the two players' pieces."""
+    """Returns the names of the two players' pieces, or of their sides of the board."""
+    if game.style.sides is not None:
+        return (game.style.sides[0].name, game.style.sides[1].name)
     names = game.style.names
     return (names[0], names[1]) if len(names) == 2 else ("white pieces", "black pieces")
 

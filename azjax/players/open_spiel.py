@@ -14,7 +14,10 @@
 
 Connect Four, tic-tac-toe, Othello, Hex and Go have the same action numbers in both
 libraries (Go boards are mirror images, which does not matter to its rules); for other
-games pass `to_azjax`.
+games pass `to_azjax`, for mancala, which is `kalah:empty_capture=false`, for example:
+
+>>> def to_azjax(state, action):
+...     return action - (1 if state.current_player() == 0 else 8)
 """
 
 from collections.abc import Callable

@@ -61,10 +61,15 @@ def game_page(name: str, spec: str, title: str, checked: tuple[str, ...]) -> str
     if "symmetries" in vars(kind):
         symmetries = f"{len(game.symmetries)}. {paragraph(kind.symmetries.__doc__)}"
     half = len(game.pieces) // 2
+    sides = (
+        f"in text, the pieces of the first are `{game.pieces[:half]}`, those of the "
+        f"second `{game.pieces[half:]}`"
+    )
+    if game.style.sides is not None:
+        sides = " and ".join(f"the {side.name}" for side in game.style.sides)
     rows = {
         "make": f"`azjax.games.make({name!r})`",
-        "players": f"2; in text, the pieces of the first are `{game.pieces[:half]}`, "
-        f"those of the second `{game.pieces[half:]}`",
+        "players": f"2; {sides}",
         "actions": str(game.num_actions),
         "longest game": f"{game.max_moves} moves",
         "state": f"{state_bytes(game)} bytes",

@@ -302,6 +302,13 @@ def test_a_short_game_with_too_many_positions_has_no_positions(monkeypatch):
     assert arena.shipped(type("Wide", (TicTacToe,), {"name": "wide"})()) is None
 
 
+def test_games_of_few_actions_are_solved_however_long_they_may_be():
+    positions = arena.shipped(games.make("kalah:3,2"))
+    assert len(positions) > 1000
+    assert positions.action_values[0].max() == 1  # as published
+    assert arena.shipped(games.make("kalah:6,1")) is None
+
+
 def test_connect_four_has_positions_of_each_stage_in_which_a_mistake_is_possible(
     connect_four,
 ):

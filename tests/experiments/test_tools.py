@@ -211,6 +211,15 @@ def test_an_interval_is_that_of_student(ablate):
     assert ablate.interval([1, 2, 3]) == pytest.approx((-0.484, 4.484), abs=1e-3)
 
 
+def test_boards_of_kalah_are_solved(run, tmp_path):
+    file = tmp_path / "values.json"
+    out = run("solve_kalah.py", "2,2", "3,3", "--file", str(file))
+    assert "3,3: +2, " in out
+    run("solve_kalah.py", "1,3", "--no-empty-capture", "--file", str(file))
+    # The results are published; the first is one move.
+    assert json.loads(file.read_text()) == {"1,3": 6, "2,2": -2, "3,3": 2}
+
+
 # Drawings
 
 

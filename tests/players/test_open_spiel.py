@@ -145,6 +145,19 @@ def test_to_azjax_converts_action_numbers():
     assert asked[:3] == [([], 6), ([6], 0), ([6, 0], 6)]
 
 
+def test_a_player_may_move_several_times_in_a_row():
+    """OpenSpiel numbers the pits around the board, from 1 and from 8."""
+    game = make("kalah:empty_capture=false")
+
+    def to_azjax(state, action):
+        return action - (1 if state.current_player() == 0 else 8)
+
+    bot = Checked(AzjaxBot(RandomPlayer(game), game, to_azjax=to_azjax))
+    found = results("mancala", bot, random_bots(), 4)
+    assert set(found) <= {-1, 0, 1}
+    assert bot.num_moves > 4 * 10
+
+
 def test_the_carry_is_kept_until_the_next_game():
     bot = AzjaxBot(Counting(TIC_TAC_TOE), TIC_TAC_TOE)
     first = position("tic_tac_toe")

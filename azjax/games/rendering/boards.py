@@ -61,29 +61,33 @@ Policies = Mapping[str, np.ndarray | Sequence[Arrow]]
 
 def board_to_text(
     board: np.ndarray,
-    pieces: str,
+    pieces: Sequence[str],
     *,
     marked: Collection[Cell],
     column_labels: Sequence[str],
     row_labels: Sequence[str],
     indent: int = 0,
+    empty: str = ".",
 ) -> str:
     """Draws a board: a letter for each piece, `.` where empty, brackets where marked.
 
     Args:
         board: `[H, W]` int.
-        pieces: the letters, by the number of the piece.
+        pieces: the letters, or longer texts, by the number of the piece.
         marked: the cells of the last move.
         column_labels: W labels, written above the board.
         row_labels: H labels from the top row down, written to its left; none at all
             leave them out.
         indent: characters by which each row is shifted to the right of the one above.
+        empty: the letter of an empty cell.
     """
     margin = max((len(label) for label in row_labels), default=0)
-    lines = [" " * margin + "".join(f"{label:^3}" for label in column_labels)]
+    width = max(map(len, pieces))
+    texts = [f"{letter:>{width}}" for letter in (*pieces, empty)]
+    lines = [" " * margin + "".join(f"{label:^{width + 2}}" for label in column_labels)]
     for row, cells in enumerate(board):
         label = row_labels[row] if row_labels else ""
-        letters = ((pieces + ".")[piece] for piece in cells)
+        letters = (texts[piece] for piece in cells)
         symbols = (
             f"[{letter}]" if (row, column) in marked else f" {letter} "
             for column, letter in enumerate(letters)
@@ -134,7 +138,11 @@ def board_to_svg(
         )
         for cells in (marked, winning)
     )
-    counts = [f"{(board == piece).sum()} {n}" for piece, n in enumerate(style.names)]
+    counts = [
+        f"{(board == piece).sum()} {name}"
+        for piece, name in enumerate(style.names)
+        if style.sides is None or (board == piece).any()
+    ]
     title = (
         f"Board of {board.shape[0]} rows and {board.shape[1]} columns: "
         f"{', '.join(counts)}, last move {last or 'none'}"

@@ -6,7 +6,9 @@ Player 0 and player 1 always differ in more than a color's hue.
 import dataclasses
 import functools
 import math
+import string
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from azjax.games.rendering import elements
 from azjax.games.rendering.elements import BLUE, INK, ORANGE, YELLOW
@@ -31,6 +33,17 @@ def _beside(row: int) -> tuple[float, float]:
     return -15, _square_center(row, 0)[1]
 
 
+class Side(NamedTuple):
+    """A player, where the pieces belong to neither.
+
+    name: in the plural, such as `southern pits`.
+    color: such as `#0072b2`.
+    """
+
+    name: str
+    color: str
+
+
 @dataclasses.dataclass(frozen=True)
 class Style:
     """How a kind of board is drawn.
@@ -48,6 +61,8 @@ class Style:
     front: `(height, width) -> elements` of the board in front of the pieces.
     text_indent: characters by which a row of a board drawn as text is shifted to the
         right of the one above.
+    sides: the players, if the pieces belong to neither; by default the players have the
+        names and colors of their pieces.
     """
 
     ground: Callable[[int, int], Sequence[str]]
@@ -62,6 +77,7 @@ class Style:
     is_two_sided: bool = False
     front: Callable[[int, int], Sequence[str]] = lambda height, width: ()
     text_indent: int = 0
+    sides: tuple[Side, Side] | None = None
 
 
 def _grid(height: int, width: int, color: str = elements.PALE_INK) -> list[str]:
@@ -298,6 +314,62 @@ HEXAGONS = Style(
     column_label=_above,
     row_label=_left_of,
     text_indent=1,
+)
+
+
+# Pits with seeds. The kind of piece is the number of seeds in the pit.
+_MAX_SEEDS = 84
+SEED_LETTERS = (string.digits + string.ascii_letters + string.punctuation)[
+    : _MAX_SEEDS + 1
+]
+_PIT, _SEED, _NO_SEED = "#5f4220", "#f4dfb2", "#a98a5c"
+_DRAWN_SEEDS = 16  # a full ring
+
+
+def _pits(height: int, width: int) -> list[str]:
+    """Returns a board with a pit in each cell, and with a store in place of the cells
+    of each outer column."""
+    right, bottom = _square_size(height, width)
+    return [
+        elements.rectangle(0, 0, right, bottom, _WOOD, radius=24),
+        *(
+            elements.rectangle(
+                x + 4, 4, CELL_SIZE - 8, bottom - 8, _PIT, radius=CELL_SIZE / 2 - 4
+            )
+            for x in (0, right - CELL_SIZE)
+        ),
+        *(
+            elements.disc(*_square_center(row, column), 28, _PIT)
+            for row in range(height)
+            for column in range(1, width - 1)
+        ),
+    ]
+
+
+def _seeds(count: int, x: float, y: float) -> str:
+    """Returns the number of seeds, in a ring of as many seeds."""
+    ring, drawn = "", min(count, _DRAWN_SEEDS)
+    for seed in range(drawn):
+        angle = math.tau * (seed / drawn - 0.25)
+        right, down = round(22 * math.cos(angle), 1), round(22 * math.sin(angle), 1)
+        ring += elements.disc(x + right, y + down, 3.4, _SEED)
+    color = _SEED if count else _NO_SEED
+    return (
+        f'{ring}<text x="{x:g}" y="{y:g}" dy=".35em" font-size="20" '
+        f'font-weight="bold" fill="{color}" text-anchor="middle">{count}</text>'
+    )
+
+
+SEEDS = Style(
+    ground=_pits,
+    pieces=tuple(functools.partial(_seeds, count) for count in range(_MAX_SEEDS + 1)),
+    names=(
+        "empty pits",
+        "pits with 1 seed",
+        *(f"pits with {count} seeds" for count in range(2, _MAX_SEEDS + 1)),
+    ),
+    mark=lambda x, y: elements.circle(x, y, 29, "white", 4),
+    sides=(Side("southern pits", BLUE), Side("northern pits", ORANGE)),
 )
 
 

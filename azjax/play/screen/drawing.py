@@ -65,7 +65,8 @@ class Piece:
     letter: shown in small cells, and in all cells without a shape.
     marked_letter: shown for the piece that moved last.
     shape: painted in larger cells.
-    sign: two characters on the shape, which tell the sides apart without colors.
+    sign: two characters on the shape, which tell the sides apart without colors, or the
+        number of seeds.
     sign_color: color of the sign.
     smallest: width of the smallest cell with the shape (characters).
     """
@@ -160,6 +161,22 @@ _THEMES = {
             Piece(color, man) for color in (0xFFFFFF, 0x14181D) for man in "♟♞♝♜♛♚"
         ),
         largest=4,  # a letter is lost in a larger cell
+    ),
+    rendering.SEEDS: Theme(
+        backgrounds=(0xDCB067, 0xDCB067),
+        ink=0x7A5C2E,
+        pieces=tuple(
+            Piece(
+                0x5F4220,
+                letter=str(count),
+                shape=disc,
+                sign=f"{count:>2}",
+                sign_color=0xF4DFB2 if count else 0xA98A5C,
+            )
+            for count in range(len(rendering.SEED_LETTERS))
+        ),
+        mark=0xF7E3B4,
+        mark_is_below=True,
     ),
     rendering.HEXAGONS: Theme(
         backgrounds=(0x55616D, 0x55616D),

@@ -375,10 +375,10 @@ def _board(game: Game, height: int, width: int, picture: str | None) -> dict[str
         drawn = {
             **{"ground": "", "front": "", "pieces": [], "mark": ""},
             **{"columnLabels": [], "rowLabels": []},
-            **{"marksBelow": False, "isTwoSided": False},
+            **{"marksBelow": False, "isTwoSided": False, "sideColors": None},
         }
     else:
-        parts = board_parts(game.style, height, width)
+        parts, sides = board_parts(game.style, height, width), game.style.sides
         (left, top, across, down), centers = parts.box, parts.centers
         drawn = {
             "ground": parts.ground,
@@ -386,6 +386,7 @@ def _board(game: Game, height: int, width: int, picture: str | None) -> dict[str
             "pieces": list(parts.pieces),
             "mark": parts.mark,
             "marksBelow": parts.mark_is_below,
+            "sideColors": sides and [side.color for side in sides],
             "columnLabels": _rounded(parts.column_labels),
             "rowLabels": _rounded(parts.row_labels[: len(game.row_labels)]),
             "isTwoSided": parts.is_two_sided,

@@ -346,7 +346,9 @@ export class Board {
     const drawn = [];
     if (move) {
       const cell = move.cells.at(-1);
-      const piece = this.pieces.drawn(cell, this.#kindMovedBy(move));
+      const piece = board.sideColors
+        ? drawnRing(this.#center(cell), board.cell) // the pieces belong to no side
+        : this.pieces.drawn(cell, this.#kindMovedBy(move));
       if (target === this.aim) drawn.push(drawnAim(this.#center(cell), board));
       drawn.push(piece ?? drawnDot(this.#center(cell), board.cell));
     }

@@ -64,6 +64,7 @@
  * @property {string[]} pieces each kind of piece, centered at (0, 0)
  * @property {string} mark of a cell of the last move, centered at (0, 0)
  * @property {boolean} marksBelow whether pieces are drawn over marks
+ * @property {string[]|null} sideColors colors of the players if the pieces belong to neither
  * @property {number[][]} columnLabels centers
  * @property {number[][]} rowLabels centers
  * @property {boolean} isTwoSided whether player 1 sees the board from the opposite side

@@ -203,10 +203,11 @@ export class Page {
   #describe(description) {
     this.find("title").textContent = description.title;
     this.container.querySelector(".setup").hidden = !(description.hasFen && this.engine.setsUp);
-    const { pieces } = description.board; // the colors of the sides are those of their pieces
+    const { pieces, sideColors } = description.board; // by default those of the pieces
     [pieces[0], pieces[pieces.length / 2]].forEach((piece, side) => {
-      const [, color] =
+      const [, ofPiece] =
         piece?.match(/fill="(#\w+)"/) ?? piece?.match(/stroke="(#\w+)"/) ?? [];
+      const color = sideColors?.[side] ?? ofPiece;
       if (color) this.container.style.setProperty(`--side-${side}`, color);
     });
   }

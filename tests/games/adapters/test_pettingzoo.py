@@ -37,7 +37,7 @@ def test_the_examples_of_the_module_run():
     assert found.failed == 0
 
 
-@pytest.mark.parametrize("name", ["tic_tac_toe", "connect_four"])
+@pytest.mark.parametrize("name", ["tic_tac_toe", "connect_four", "kalah:3,3"])
 def test_pettingzoos_api_test_passes(name):
     with warnings.catch_warnings():
         for note in NOTES:

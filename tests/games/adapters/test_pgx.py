@@ -52,14 +52,15 @@ def test_the_examples_of_the_module_run():
 # azjax's games in pgx.
 
 
-def test_pgxs_api_test_passes(monkeypatch):
+@pytest.mark.parametrize("name", ["tic_tac_toe", "kalah:3,3"])
+def test_pgxs_api_test_passes(name, monkeypatch):
     # pgx 2.6 selects random actions in a way that JAX 0.10 rejects for a single state.
     def act_randomly(rng_key, legal_action_mask):
         logits = jnp.where(legal_action_mask, 0.0, -jnp.inf)
         return jax.random.categorical(rng_key, logits)
 
     monkeypatch.setattr("pgx._src.api_test.act_randomly", jax.jit(act_randomly))
-    pgx.api_test(to_pgx(make("tic_tac_toe")), 3)
+    pgx.api_test(to_pgx(make(name), id="tic_tac_toe"), 3)  # it wants a name of pgx
 
 
 def test_an_argument_that_is_not_a_game_is_refused():

@@ -361,6 +361,17 @@ def test_a_board_of_discs_has_a_front_with_a_hole_for_each_cell():
     assert plate.get("fill-rule") == "evenodd"
 
 
+def test_sides_have_colors_of_their_own_where_pieces_belong_to_neither():
+    colors = {
+        name: description_of(name)["board"]["sideColors"] for name in games.available()
+    }
+    first, second = colors.pop("kalah")
+    assert first != second
+    assert set(colors.values()) == {None}
+    assert description_of("kalah")["sides"] == ["southern pits", "northern pits"]
+    assert description_of("chess")["sides"] == ["white pieces", "black pieces"]
+
+
 def test_only_boards_with_two_sides_are_turned():
     turned = {
         name
