@@ -39,13 +39,13 @@ def root_bounds(tree: ProvenTree) -> Bounds:
     children = tree.children_index[:, tree.ROOT_INDEX]
     discounts = tree.children_discounts[:, tree.ROOT_INDEX]
 
-    def of_moves(bounds, child, discount, legal):
-        at = jnp.where(child >= 0, child, len(bounds.lower))
-        by_node = jnp.zeros(bounds.lower.shape).at[at].set(discount, mode="drop")
-        return move_bounds(turned(bounds, by_node), child, legal)
+    def of_moves(lower, upper, child, discount, legal):
+        entry = jnp.maximum(child, 0)
+        bounds = turned(Bounds(lower[entry], upper[entry]), discount)
+        number = jnp.where(child >= 0, jnp.arange(child.size), -1)
+        return move_bounds(bounds, number, legal)
 
-    bounds = Bounds(tree.lower, tree.upper)
-    return jax.vmap(of_moves)(bounds, children, discounts, legal)
+    return jax.vmap(of_moves)(tree.lower, tree.upper, children, discounts, legal)
 
 
 def from_tree(tree: Tree) -> Nodes:

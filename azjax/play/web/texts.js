@@ -62,9 +62,7 @@ export function statusText({ steps, position, you, isPaused, isStuck }, sides, s
   const { last, isOver, player } = position;
   if (isOver) return outcomeText(position, you, sides);
   const isYours = player === you;
-  const before = steps.at(-2)?.player;
-  const mover = before === you ? "You" : you === null ? capital(sides[before]) : "Computer";
-  const news = last ? `${mover} played ${last.text}. ` : "";
+  const news = last ? `${moverText(steps.at(-2).player, you, sides)} played ${last.text}. ` : "";
   if (isYours) {
     const yours = last ? `${news}Your turn.` : `You move first, with ${sides[you]}.`;
     return stage ? `${yours} ${stage}` : yours;
@@ -75,6 +73,11 @@ export function statusText({ steps, position, you, isPaused, isStuck }, sides, s
   return you === null
     ? `${news}${capital(sides[player])} to move`
     : `${news}The computer is thinking`;
+}
+
+function moverText(mover, you, sides) {
+  if (you === null) return capital(sides[mover]);
+  return mover === you ? "You" : "Computer";
 }
 
 function capital(text) {
