@@ -26,7 +26,7 @@ ALSO_CHECKED = (
         "hex",
         "hex:4,swap=True",
     ),
-    *("kalah", "kalah:7,6,false", "kalah:2,6,remaining=nobody", "kalah:1,1"),
+    *("kalah", "kalah:7,6,false", "kalah:2,6,remaining=nobody"),
     "othello",
 )
 
