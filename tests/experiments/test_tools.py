@@ -299,9 +299,3 @@ def test_only_missing_plans_are_computed_and_all_are_drawn(load, tmp_path, monke
     script.main(settings)
     line = "| hex:5 | cpu | 1,200 / 1.50 / 45 | not computed |"
     assert line in settings.file.read_text()
-
-
-@pytest.mark.slow
-def test_what_is_drawn_is_frozen(run, tmp_path):
-    run("freeze.py", "texts", "--only", "picture")
-    assert (tmp_path / "texts" / "svg_connect_four.txt").read_text().startswith("<svg")
