@@ -55,10 +55,7 @@ def solve(game: Game, *, max_positions: int = MAX_POSITIONS) -> Solution:
     while len(states.terminated):
         num_positions += len(states.terminated)
         if len(layers) == game.max_moves and not states.terminated.all():
-            raise ValueError(
-                f"max_moves of {game!r} is {game.max_moves}, and some games take "
-                "longer; azjax.games.check says how long random games are"
-            )
+            raise longer_games_error(game)
         if num_positions > max_positions:
             raise TooManyPositionsError(
                 f"{game!r} has more than {max_positions} positions, "
@@ -96,6 +93,14 @@ def solve(game: Game, *, max_positions: int = MAX_POSITIONS) -> Solution:
         num_moves=np.repeat(np.arange(len(sizes), dtype=np.int32), sizes),
         values=np.concatenate(values),
         action_values=np.concatenate(action_values),
+    )
+
+
+def longer_games_error(game: Game) -> ValueError:
+    """Returns the error of a game that is not over after `game.max_moves`."""
+    return ValueError(
+        f"max_moves of {game!r} is {game.max_moves}, and some games take longer; "
+        "azjax.games.check says how long random games are"
     )
 
 

@@ -16,6 +16,7 @@ import jax.numpy as jnp
 import numpy as np
 from jax.sharding import Mesh
 
+from azjax.arena.exhaustive import longer_games_error
 from azjax.arena.openings import Openings, suite
 from azjax.arena.statistics import score_interval
 from azjax.devices import spread
@@ -403,10 +404,7 @@ def _play_batch(
         num_turns = number + 1
     else:
         if not all(np.asarray(half.states.terminated).all() for half in halves):
-            raise ValueError(
-                f"max_moves of {game!r} is {game.max_moves}, and some games take "
-                "longer; azjax.games.check says how long random games are"
-            )
+            raise longer_games_error(game)
     # All processes gather arrays of the same shapes, however long their games were.
     played = layout.to_host(
         [

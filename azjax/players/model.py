@@ -289,7 +289,9 @@ def turn_discount(game: Game, before: State, after: State) -> jax.Array:
     """Returns float32, the factor between the value of a position and its value for the
     player who made the move to it: 1 if this player is to move again, -1 if the other
     one is, 0 if the game is over. Both states may have leading axes."""
-    sign = jnp.where(moves_again(game, before, after), 1.0, -1.0)
+    sign: jax.Array | float = -1.0
+    if game.has_extra_turns:
+        sign = jnp.where(moves_again(game, before, after), 1.0, -1.0)
     return jnp.where(after.terminated, 0.0, sign)
 
 
