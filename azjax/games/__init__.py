@@ -17,6 +17,7 @@ Example:
 """
 
 from azjax.games.breakthrough import Breakthrough
+from azjax.games.chance import after_chance
 from azjax.games.chess import Chess
 from azjax.games.connect_four import ConnectFour
 from azjax.games.contract import ContractError, check
@@ -60,6 +61,7 @@ __all__ = [
     "TimeStep",
     "UnknownGameError",
     "VectorEnv",
+    "after_chance",
     "available",
     "check",
     "game_options",

@@ -22,7 +22,8 @@ MAX_LISTED = 20  # legal actions in a message
 class State(Protocol):
     """The fields that every game's state has.
 
-    current_player: `[]` int8; the player to move; player 0 moves first.
+    current_player: `[]` int8; the player to move; player 0 moves first. Where the state
+        waits for chance, the player for whom values of the position are stated.
     terminated: `[]` bool; whether the game is over.
     """
 
@@ -42,14 +43,21 @@ T = TypeVar("T")
 
 
 class Game(abc.ABC, Generic[S]):
-    """A zero-sum game of two players, deterministic and of perfect information, with
-    the same numbered actions in all positions.
+    """A zero-sum game of two players with perfect information, with or without chance,
+    and with the same numbered actions in all positions.
 
     All methods are pure functions of one position; the caller vmaps them. A game object
     holds no arrays; two games with the same options are interchangeable.
 
     `step` on a finished game returns the same state. An illegal action ends the game as
     a loss for the player who chose it.
+
+    In a game with chance, such as dice, `init` and `step` may return a state that waits
+    for chance. No player is to move in it: `chance` has the probabilities of the
+    outcomes, and `chance_step` leads to a position in which a player is to move or,
+    except from the first state, the game is over. Environments, self-play, matches and
+    front ends draw the outcomes; the moves of a game are its actions, and the number A
+    + k for outcome k of chance.
 
     name: the name in the registry.
     num_actions: A, the size of the action space.
@@ -62,6 +70,7 @@ class Game(abc.ABC, Generic[S]):
         If it is known, the nodes of searches have edges for the legal actions only.
     has_extra_turns: whether a player may move several times in a row; otherwise the
         players move strictly in turn. `State.current_player` says who moves.
+    num_outcomes: K, the number of outcomes of chance; 0 in games without chance.
     line_length: stones in a row, column or diagonal that win; 0 in games that are not
         won by lines. The first two planes of the observation of a game with lines are
         the stones of the player to move and of the opponent.
@@ -89,6 +98,7 @@ class Game(abc.ABC, Generic[S]):
     actions_per_cell: ClassVar[int] = 0
     max_legal_actions: int = 0
     has_extra_turns: ClassVar[bool] = False
+    num_outcomes: int = 0
     line_length: int = 0
     num_actions: int
     observation_shape: tuple[int, int, int]
@@ -160,6 +170,18 @@ class Game(abc.ABC, Generic[S]):
         """Returns `[A]` bool, True where the action is legal; in a finished game, the
         actions that the board alone would allow."""
 
+    def chance(self, state: S) -> jax.Array | None:
+        """Returns `[K]` float32, the probabilities of the outcomes that `state` waits
+        for; zeros where a player is to move or the game is over. None, the default, in
+        games without chance."""
+        del state
+        return None
+
+    def chance_step(self, state: S, outcome: jax.Array) -> S:
+        """Returns the position after `outcome` (`[]` int32) of a state that waits for
+        chance. It does not wait for chance itself."""
+        raise NotImplementedError(f"{self!r} has no chance")
+
     @abc.abstractmethod
     def observe(self, state: S) -> jax.Array:
         """Returns `[H, W, C]` float32, from the view of the player to move."""
@@ -221,6 +243,13 @@ class Game(abc.ABC, Generic[S]):
         row, column = divmod(action, width)
         return f"{self.column_labels[column]}{self.row_labels[row]}"
 
+    def move_to_text(self, state: S, move: int) -> str:
+        """Returns a move in the game's notation: an action of the player to move, or
+        the number A + k for outcome k of chance."""
+        if move >= self.num_actions and self.num_outcomes:
+            return self.outcome_to_text(state, move - self.num_actions)
+        return self.action_to_text(state, move)
+
     def text_to_action(self, state: S, text: str) -> int:
         """Parses the output of `action_to_text`, ignoring case and surrounding spaces.
 
@@ -245,6 +274,11 @@ class Game(abc.ABC, Generic[S]):
         if len(some) > MAX_LISTED:  # leaves out the middle
             some = [*some[: MAX_LISTED - 2], "...", some[-1], f"({len(some)} in all)"]
         raise ValueError(f"{quoted(text.strip())} {what}; legal: {' '.join(some)}")
+
+    def outcome_to_text(self, state: S, outcome: int) -> str:
+        """Returns an outcome of chance in words, such as `roll 3`."""
+        del state
+        return f"outcome {outcome}"
 
     def action_cells(self, state: S, action: int) -> tuple[rendering.Cell, ...]:
         """Returns the (row, column) of the cells that a user clicks, in this order, to

@@ -25,18 +25,53 @@ def first_states(game: Game[S], number: int) -> S:
     return jax.tree.map(lambda leaf: np.stack([leaf] * number), first_state(game))
 
 
-def next_state(game: Game[S], state: S, action: int) -> S:
-    """Returns the position after an action as NumPy arrays."""
+def next_state(game: Game[S], state: S, move: int) -> S:
+    """Returns the position after a move as NumPy arrays: an action, or A + k for
+    outcome k of chance."""
+    method, number = "step", move
+    if game.num_outcomes and move >= game.num_actions:
+        method, number = "chance_step", move - game.num_actions
     # A compiled function takes a NumPy scalar faster than `jnp.int32` makes an array.
-    number: Any = np.int32(action)
-    return jax.device_get(compiled_call("step", game, state, number))
+    scalar: Any = np.int32(number)
+    return jax.device_get(compiled_call(method, game, state, scalar))
 
 
 def legal_actions(game: Game, state: State) -> list[int]:
-    """Returns the legal actions of a position; none if it is terminated."""
-    if state.terminated:
+    """Returns the legal actions of a position; none if it is terminated or waits for
+    chance."""
+    if state.terminated or waits_for_chance(game, state):
         return []
     return np.flatnonzero(compiled_mask(game, state)).tolist()
+
+
+def legal_moves(game: Game, state: State) -> list[int]:
+    """Returns the legal actions of a position, or A + k for each possible outcome k of
+    chance if it waits for chance; none if it is terminated."""
+    probabilities = chance(game, state)
+    if probabilities.any():
+        return (game.num_actions + np.flatnonzero(probabilities)).tolist()
+    return legal_actions(game, state)
+
+
+def chance(game: Game, state: State) -> np.ndarray:
+    """Returns `[K]` float32, the probabilities of the outcomes that a position waits
+    for; zeros if it waits for none."""
+    if not game.num_outcomes:
+        return np.zeros(0, np.float32)
+    return np.asarray(compiled_call("chance", game, state))
+
+
+def waits_for_chance(game: Game, state: State) -> bool:
+    """Returns whether a position waits for chance."""
+    return bool(chance(game, state).any())
+
+
+def random_outcome(game: Game, state: State, rng: np.random.Generator) -> int:
+    """Draws an outcome k of chance in a position that waits for it, and returns it as
+    the move A + k."""
+    probabilities = chance(game, state).astype(np.float64)
+    outcome = rng.choice(len(probabilities), p=probabilities / probabilities.sum())
+    return game.num_actions + int(outcome)
 
 
 def rewards(game: Game, state: State) -> tuple[float, float]:
