@@ -278,9 +278,10 @@ def recurrent_fn_of(
 
 
 def moves_again(game: Game, before: State, after: State) -> jax.Array:
-    """Returns bool, whether the player who moved is to move again. Both states may have
-    leading axes."""
-    if not game.has_extra_turns:
+    """Returns bool, whether the player who moved is to move again; after a move to a
+    state that waits for chance, whether its values are stated for this player. Both
+    states may have leading axes."""
+    if not (game.has_extra_turns or game.num_outcomes):
         return jnp.zeros_like(after.terminated)
     return after.current_player == before.current_player
 
@@ -290,7 +291,7 @@ def turn_discount(game: Game, before: State, after: State) -> jax.Array:
     player who made the move to it: 1 if this player is to move again, -1 if the other
     one is, 0 if the game is over. Both states may have leading axes."""
     sign: jax.Array | float = -1.0
-    if game.has_extra_turns:
+    if game.has_extra_turns or game.num_outcomes:
         sign = jnp.where(moves_again(game, before, after), 1.0, -1.0)
     return jnp.where(after.terminated, 0.0, sign)
 
