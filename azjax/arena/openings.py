@@ -93,7 +93,7 @@ def _draw(
         states, moves = start, []
         for _ in range(num_moves):
             rng_key, move_key = jax.random.split(rng_key)
-            states, action = _play_random_move(game, move_key, states)
+            states, action, _ = _play_random_move(game, move_key, states)
             moves.append(np.asarray(action))
         drawn = Openings(np.stack(moves, axis=1), jax.device_get(states))
         # -1 where a move would have ended the game.

@@ -421,7 +421,8 @@ def original(game: Game[S]) -> Game[S]:
 
 
 def initial_states(game: Game[S], batch_size: int) -> S:
-    """Returns the first position of each of B games, leaves `[B, ...]`."""
+    """Returns the first position of each of B games, leaves `[B, ...]`; in games with
+    chance, `azjax.games.chance.after_chance` draws the outcome it may wait for."""
     return jax.vmap(lambda _: game.init())(jnp.arange(batch_size))
 
 

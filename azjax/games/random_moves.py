@@ -5,6 +5,7 @@ import itertools
 import jax
 import jax.numpy as jnp
 
+from azjax.games.chance import after_chance
 from azjax.games.core import Game, S, select
 
 _BLOCK = 16  # actions that are counted one by one
@@ -82,44 +83,54 @@ def _scale(bits: jax.Array, count: jax.Array) -> jax.Array:
 
 def play_random_move(
     game: Game[S], rng_key: jax.Array, states: S
-) -> tuple[S, jax.Array]:
-    """Makes a uniformly random legal move in each of B positions, unless the move ends
-    the game.
+) -> tuple[S, jax.Array, jax.Array | None]:
+    """Makes a uniformly random legal move in each of B positions, and draws the outcome
+    that the position after it waits for, unless one of them ends the game.
 
     Args:
         game: the game.
         rng_key: one key, consumed.
-        states: leaves `[B, ...]`.
+        states: leaves `[B, ...]`; none waits for chance.
 
     Returns:
-        The positions, leaves `[B, ...]`, and `[B]` int32 actions; where the move would
-        end the game, the same position and -1.
+        The positions, leaves `[B, ...]`, none of which waits for chance; `[B]` int32
+        actions; and `[B]` int32 outcomes, -1 where the action led to none, None in
+        games without chance. Where the game would end, the same position, -1 and -1.
     """
-    action = random_action(rng_key, jax.vmap(game.legal_action_mask)(states))
+    action_key = chance_key = rng_key
+    if game.num_outcomes:
+        action_key, chance_key = jax.random.split(rng_key)
+    action = random_action(action_key, jax.vmap(game.legal_action_mask)(states))
     after = jax.vmap(game.step)(states, action)
+    after, outcome = after_chance(game, chance_key, after)
     ends = after.terminated
-    return jax.vmap(select)(ends, states, after), jnp.where(ends, -1, action)
+    if outcome is not None:
+        outcome = jnp.where(ends, -1, outcome)
+    return jax.vmap(select)(ends, states, after), jnp.where(ends, -1, action), outcome
 
 
 def play_random_moves(
     game: Game[S], rng_key: jax.Array, states: S, num_moves: jax.Array
 ) -> S:
     """Makes uniformly random legal moves in each of B positions, and leaves out those
-    that would end the game.
+    that would end the game, as `play_random_move` does.
 
     Args:
         game: the game.
         rng_key: one key, consumed.
-        states: leaves `[B, ...]`.
-        num_moves: `[B]` int32; moves, including those that are left out.
+        states: leaves `[B, ...]`; an outcome is drawn first where one waits for chance.
+        num_moves: `[B]` int32; moves of players, including those that are left out.
 
     Returns:
-        The positions, leaves `[B, ...]`.
+        The positions, leaves `[B, ...]`, none of which waits for chance.
     """
+    if game.num_outcomes:
+        rng_key, chance_key = jax.random.split(rng_key)
+        states, _ = after_chance(game, chance_key, states)
 
     def play_move(index: jax.Array, states: S) -> S:
         move_key = jax.random.fold_in(rng_key, index)
-        after, _ = play_random_move(game, move_key, states)
+        after, _, _ = play_random_move(game, move_key, states)
         return jax.vmap(select)(index < num_moves, after, states)
 
     return jax.lax.fori_loop(0, num_moves.max(), play_move, states)

@@ -1,13 +1,15 @@
 import functools
 import re
 
+import chex
 import jax
 import numpy as np
 import pytest
+from coin_toss import CoinToss
 from compiled_games import play as game_play
 from compiled_games import stack
 
-from azjax.games import make, random_action
+from azjax.games import host, make, random_action
 from azjax.games.core import initial_states
 from azjax.games.random_moves import play_random_move, play_random_moves
 
@@ -104,7 +106,33 @@ def test_a_move_is_returned_and_minus_1_where_it_would_end_the_game():
     full = game_play(game, "a3 b3 c3 b2 a2 c2 b1 a1")  # all cells but the last
     states = stack([game_play(game, ""), full])
     move = jax.jit(lambda key, states: play_random_move(game, key, states))
-    after, action = jax.device_get(move(jax.random.key(0), states))
+    after, action, outcome = jax.device_get(move(jax.random.key(0), states))
     assert action[1] == -1
+    assert outcome is None
     assert not after.terminated.any()
     np.testing.assert_array_equal(after.stones[0][0][0], 1 << action[0])
+
+
+def test_an_outcome_follows_each_move_and_both_are_left_out_where_the_game_would_end():
+    game, num_moves = CoinToss(), np.arange(64) % 9
+    states, boards = jax.device_get(play(game, jax.random.key(0), num_moves))
+    assert not states.waits.any()
+    assert not states.terminated.any()
+    assert (np.array(count_pieces(boards)) <= num_moves).all()
+    # A coin fell before the first moves too: some begin with the second player.
+    assert set(states.current_player[num_moves == 0].tolist()) == {0, 1}
+    move = jax.jit(lambda key, states: play_random_move(game, key, states))
+    after, actions, outcomes = jax.device_get(move(jax.random.key(1), states))
+    for index, (action, outcome) in enumerate(zip(actions, outcomes, strict=True)):
+        state, expected = (
+            jax.tree.map(lambda leaf, index=index: leaf[index], leaves)
+            for leaves in (states, after)
+        )
+        if action >= 0:
+            state = host.next_state(game, state, action)
+            state = host.next_state(game, state, game.num_actions + outcome)
+        else:
+            assert outcome == -1
+        chex.assert_trees_all_equal(state, expected)
+    assert (actions < 0).any()
+    assert set(outcomes[actions >= 0].tolist()) == {0, 1}
