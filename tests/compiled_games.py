@@ -51,12 +51,12 @@ def play(game, texts, state=None):
 
 
 def random_game(game, generator):
-    """Returns the actions of a random game, and its last position."""
-    state, actions = jax.device_get(compiled(game).init()), []
+    """Returns the moves of a random game, and its last position."""
+    state, moves = jax.device_get(compiled(game).init()), []
     while not state.terminated:
-        actions.append(int(generator.choice(host.legal_actions(game, state))))
-        state = host.next_state(game, state, actions[-1])
-    return actions, state
+        moves.append(int(generator.choice(host.legal_moves(game, state))))
+        state = host.next_state(game, state, moves[-1])
+    return moves, state
 
 
 def picture_of(game, state):

@@ -15,12 +15,12 @@ class GameRecord(NamedTuple):
     """The moves and the result of one game.
 
     names: names of players 0 and 1.
-    moves: the actions from the initial position.
+    moves: from the initial position: actions, and A + k for outcome k of chance.
     result: 1 if player 0 won, 0 for a draw, -1 if player 1 won; None if the game was
         not finished.
     fault: why the loser forfeited; `RESIGNED` if the loser resigned; empty if the game
         ended by the rules.
-    opening_moves: number of random moves at the beginning.
+    opening_moves: number of random moves at the beginning, outcomes included.
     values: the expected result for player 0 after each move, in [-1, 1], as the game
         was annotated, or as the player who was to move then saw it; None where it is
         not known, and no values at all for a game without any.

@@ -11,6 +11,7 @@ import jax
 import numpy as np
 
 from azjax.games.core import Game, S, State, compiled_call, compiled_mask, original
+from azjax.text import quoted
 
 G = TypeVar("G", bound=Game)
 
@@ -72,6 +73,44 @@ def random_outcome(game: Game, state: State, rng: np.random.Generator) -> int:
     probabilities = chance(game, state).astype(np.float64)
     outcome = rng.choice(len(probabilities), p=probabilities / probabilities.sum())
     return game.num_actions + int(outcome)
+
+
+def move_to_word(game: Game, state: State, move: int) -> str:
+    """Returns a move in one word, as files have it: its text, in which an outcome has
+    `_` for each space."""
+    return "_".join(game.move_to_text(state, move).split())
+
+
+def word_to_move(game: Game, state: State, word: str) -> int:
+    """Parses the output of `move_to_word`, ignoring case.
+
+    Raises:
+        ValueError: the word is no legal action, or no possible outcome where the
+            position waits for chance.
+    """
+    outcomes = {
+        move_to_word(game, state, game.num_actions + k): game.num_actions + k
+        for k in range(game.num_outcomes)
+    }
+    if waits_for_chance(game, state):
+        possible = legal_moves(game, state)
+        texts = {name: move for name, move in outcomes.items() if move in possible}
+        for name, move in texts.items():
+            if name.lower() == word.lower():
+                return move
+        raise ValueError(
+            f"{quoted(word)} is no outcome of chance that is possible here; possible: "
+            f"{' '.join(texts)}"
+        )
+    try:
+        return game.text_to_action(state, word)
+    except ValueError as error:
+        if word.lower() not in map(str.lower, outcomes):
+            raise
+        raise ValueError(
+            f"{quoted(word)} is an outcome of chance, and the position does not wait "
+            "for one"
+        ) from error
 
 
 def rewards(game: Game, state: State) -> tuple[float, float]:

@@ -22,8 +22,10 @@ from azjax.games.host import (
     compiled,
     first_state,
     legal_actions,
+    move_to_word,
     next_state,
     rewards,
+    word_to_move,
 )
 from azjax.games.registry import available, find_class, make
 from azjax.settings import Within, check, check_int
@@ -44,16 +46,17 @@ def to_json_lines(game: Game, records: Sequence[GameRecord]) -> str:
     """Returns one line of JSON per game.
 
     Each has the `game`, the `players`, player 0 first, the `result` (`1-0`, `1/2-1/2`
-    or `0-1`), the `moves` in the notation of the game, the number of random
-    `opening_moves`, if the loser forfeited or resigned the reason, `forfeit`, and if
-    any are known the `values` after the moves, null for one that is not.
+    or `0-1`), the `moves` in the notation of the game (outcomes of chance with `_` for
+    each space), the number of random `opening_moves`, if the loser forfeited or
+    resigned the reason, `forfeit`, and if any are known the `values` after the moves,
+    null for one that is not.
     """
     lines = []
     for record in records:
         state, moves = first_state(game), []
-        for action in record.moves:
-            moves.append(game.action_to_text(state, action))
-            state = next_state(game, state, action)
+        for move in record.moves:
+            moves.append(move_to_word(game, state, move))
+            state = next_state(game, state, move)
         line = {
             "game": repr(game),
             "players": record.names,
@@ -252,9 +255,12 @@ def _lines(text: str, game: Game) -> Iterator[GameText]:
     """Yields a game for each line of moves; numbers such as `1.` are left out."""
     state = first_state(game)
     texts = {
-        game.action_to_text(state, action).lower() for action in range(game.num_actions)
+        move_to_word(game, state, move).lower()
+        for move in range(game.num_actions + game.num_outcomes)
     }
     longest = max(map(len, texts))
+    # An outcome of chance may come before and after each move.
+    most = 2 * game.max_moves + 1 if game.num_outcomes else game.max_moves
     place, moves = "", []
     for number, line in enumerate(text.splitlines(), 1):
         words = _WORD.findall(line)
@@ -271,7 +277,7 @@ def _lines(text: str, game: Game) -> Iterator[GameText]:
             )
         for word in words:
             if not _NUMBER.fullmatch(word):
-                moves += _moves_of(word, texts, longest, game.max_moves)
+                moves += _moves_of(word, texts, longest, most)
     if moves:
         yield GameText(place, "", ("?", "?"), moves, None)
 
@@ -337,7 +343,7 @@ def replayed(game: Game, found: GameText | ValueError) -> GameRecord:
     """
     if isinstance(found, ValueError):
         raise found
-    state, actions = first_state(game), []
+    state, moves = first_state(game), []
     for number, text in enumerate(found.moves, 1):
         if state.terminated and found.result is not None:
             break  # such as a third pass in Go, or a draw that nobody claimed in chess
@@ -345,22 +351,22 @@ def replayed(game: Game, found: GameText | ValueError) -> GameRecord:
         if not found.game and short.lower() != _PASS:  # lines may leave out such passes
             only = legal_actions(game, state)
             if len(only) == 1 and game.action_to_text(state, only[0]) == _PASS:
-                actions += only
+                moves += only
                 state = next_state(game, state, only[0])
         try:
-            actions.append(game.text_to_action(state, short))
+            moves.append(word_to_move(game, state, short))
         except ValueError as error:
             raise ValueError(f"{found.place}: move {number}: {error}") from None
-        state = next_state(game, state, actions[-1])
+        state = next_state(game, state, moves[-1])
     result = found.result
     if result is None and state.terminated:
         result = int(rewards(game, state)[0])
     return GameRecord(
         found.names,
-        actions,
+        moves,
         result,
         found.fault,
         found.opening_moves,
-        found.values[: len(actions)],
+        found.values[: len(moves)],
         found.note,
     )

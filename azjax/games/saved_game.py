@@ -11,7 +11,8 @@
 
 The first line names the format. Lines with a name and a value follow; unknown names
 are ignored. After an empty line come the moves in the notation of the game; their
-numbers are optional.
+numbers are optional. In games with chance the outcomes are among the moves, with `_`
+for each space, as in `1. roll_3 b2`.
 """
 
 import codecs
@@ -22,7 +23,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from azjax.games.core import Game
-from azjax.games.host import first_state, next_state, rewards
+from azjax.games.host import first_state, next_state, rewards, word_to_move
 from azjax.games.registry import make
 from azjax.text import printable, quoted
 
@@ -72,10 +73,9 @@ def save(path: Path, saved: SavedGame, overwrite: bool = False) -> None:
     lines = [f"{HEAD} {FORMAT}"]
     lines += [f"{name}: {' '.join(value.split())}" for name, value in head.items()]
     lines.append("")
-    for number in range(0, len(saved.moves), 2):
-        lines.append(
-            " ".join([f"{number // 2 + 1}.", *saved.moves[number : number + 2]])
-        )
+    words = ["_".join(move.split()) for move in saved.moves]
+    for number in range(0, len(words), 2):
+        lines.append(" ".join([f"{number // 2 + 1}.", *words[number : number + 2]]))
     text = "\n".join(lines) + "\n"
     if not overwrite:
         with path.open("x", encoding="utf-8") as file:
@@ -94,7 +94,7 @@ def load(path: Path, game: Game | None) -> tuple[SavedGame, list[int]]:
         game: the expected game; faster if it is `compiled`. None: the one of the file.
 
     Returns:
-        The content and the actions.
+        The content and the moves: actions, and A + k for outcome k of chance.
 
     Raises:
         ValueError: the file is malformed, has another game or an illegal move; the
@@ -143,17 +143,17 @@ def parse(text: str, game: Game | None) -> tuple[SavedGame, list[int]]:
     if stated_game != game:
         raise ValueError(f"the game is {head['game']}, not {game}")
     moves: list[str] = []
-    state, actions = first_state(game), []
+    state, numbers = first_state(game), []
     for line, words in lines[len(head) + 1 :]:
         for word in words.split():
             if re.fullmatch(r"\d+\.", word):
                 continue
             moves.append(word)
             try:
-                actions.append(game.text_to_action(state, word))
+                numbers.append(word_to_move(game, state, word))
             except ValueError as error:
                 raise ValueError(f"line {line}: move {len(moves)}: {error}") from error
-            state = next_state(game, state, actions[-1])
+            state = next_state(game, state, numbers[-1])
     result = RESULTS[rewards(game, state)] if state.terminated else UNFINISHED
     if stated != head["result"] and result == UNFINISHED:
         result = stated  # the moves do not show a forfeit
@@ -167,4 +167,4 @@ def parse(text: str, game: Game | None) -> tuple[SavedGame, list[int]]:
         is_forfeit=stated != head["result"],
         result_text=printable(head.get("ending", "")),
     )
-    return saved, actions
+    return saved, numbers

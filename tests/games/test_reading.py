@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+from coin_toss import CoinToss
 from compiled_games import random_game
 
 from azjax import games
@@ -42,6 +43,17 @@ def test_what_a_game_writes_is_read_back(name, tmp_path):
         assert found.moves == record.moves
         # By the rules a draw at the limit of moves; other programs do not know it.
         assert found.result == record.result
+
+
+@pytest.mark.usefixtures("own_games")
+def test_outcomes_of_chance_are_among_the_moves(tmp_path):
+    games.register(CoinToss)
+    test_what_a_game_writes_is_read_back("coin_toss", tmp_path)
+    path = tmp_path / "games.txt"
+    path.write_text("headsb2 Tailsb1 edge\nheads b1\n")
+    records = [record for _, record in read_games(path, games.make("coin_toss"))]
+    assert [record.moves for record in records] == [[9, 4, 10, 7, 11], [9, 7]]
+    assert [record.result for record in records] == [-1, None]
 
 
 @pytest.mark.parametrize(

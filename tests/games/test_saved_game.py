@@ -1,4 +1,5 @@
 import pytest
+from coin_toss import CoinToss
 
 from azjax import games
 from azjax.games.host import first_state, next_state
@@ -62,6 +63,32 @@ def test_a_saved_game_is_readable_text(tmp_path):
     save(path, saved, overwrite=True)
     assert "first wins, the other side could not go on" in path.read_text()
     assert load(path, GAME) == (saved, [4])
+
+
+@pytest.mark.usefixtures("own_games")
+def test_outcomes_of_chance_are_among_the_moves(read, tmp_path):
+    class WithSpaces(CoinToss):
+        def outcome_to_text(self, state, outcome):
+            return f"the {super().outcome_to_text(state, outcome)}"
+
+    games.register(WithSpaces)
+    moves = ["the tails", "b2", "the heads", "a1", "the edge"]
+    path = tmp_path / "game.txt"
+    save(path, SavedGame("coin_toss", ("a", "b"), "second wins", moves))
+    text = path.read_text()
+    assert "\n1. the_tails b2\n2. the_heads a1\n3. the_edge\n" in text
+    saved, numbers = load(path, None)
+    assert numbers == [10, 4, 9, 6, 11]
+    assert saved.moves == ["_".join(move.split()) for move in moves]
+    for old, new, message in (
+        ("1. the_tails", "1. the_edge", "'the_edge' .* possible: the_heads the_tails$"),
+        ("1. the_tails", "1.", "move 1: 'b2' is no outcome of chance that is possible"),
+        ("b2", "the_tails", "move 2: 'the_tails' is an outcome of chance, and the pos"),
+        ("b2", "z2", "move 2: 'z2' is no action of coin_toss"),
+        ("a1", "b2", "move 4: 'b2' is not legal here"),
+    ):
+        with pytest.raises(ValueError, match=message):
+            read(text.replace(old, new), None)
 
 
 def test_a_file_is_not_overwritten_unless_asked(tmp_path):
