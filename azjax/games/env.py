@@ -6,6 +6,7 @@ from typing import Generic, NamedTuple, TypeVar
 import jax
 import jax.numpy as jnp
 
+from azjax.games.chance import after_chance
 from azjax.games.core import Game, State, initial_states, select
 from azjax.games.random_moves import play_random_moves
 from azjax.settings import check_int
@@ -31,10 +32,11 @@ class _OpeningMoves(Generic[S]):
 class EnvState(Generic[S]):
     """B games in progress.
 
-    state: leaves `[B, ...]`; the positions, none of them finished.
+    state: leaves `[B, ...]`; the positions, none of which is finished or waits for
+        chance.
     num_steps: `[B]` int32; steps made in each game.
     openings: start positions of the next games; None without random moves.
-    rng_key: random key for the next random moves.
+    rng_key: random key for the next random moves and outcomes of chance.
     """
 
     state: S
@@ -58,8 +60,9 @@ class TimeStep(NamedTuple, Generic[S]):
     terminated: `[B]` bool; whether the step ended the game.
     episode_length: `[B]` int32; steps of the game up to this one, without the random
         moves before them.
-    next_state: leaves `[B, ...]`; the position after the step, before any reset. It
-        costs nothing in a compiled function that does not use it.
+    next_state: leaves `[B, ...]`; the position after the step and the outcome of chance
+        that follows it, before any reset. It costs nothing in a compiled function that
+        does not use it.
     """
 
     observation: jax.Array
@@ -80,6 +83,8 @@ class TimeStep(NamedTuple, Generic[S]):
 @dataclasses.dataclass(frozen=True)
 class VectorEnv(Generic[S]):
     """Plays B games at once and resets each game in the step that ends it.
+
+    In games with chance, each step and reset draws the outcomes that games wait for.
 
     `reset` and `step` are pure functions for the caller to jit or scan. If both are
     jitted, `step` may donate its `EnvState`.
@@ -126,8 +131,9 @@ class VectorEnv(Generic[S]):
         """Starts all games.
 
         Args:
-            rng_key: one key, consumed. It determines the random moves of all games, now
-                and in later steps. Without `random_moves` it has no effect.
+            rng_key: one key, consumed. It determines the random moves and the outcomes
+                of chance of all games, now and in later steps. Without both it has no
+                effect.
 
         Returns:
             The games, and a time step with zero rewards and nothing terminated.
@@ -161,9 +167,13 @@ class VectorEnv(Generic[S]):
             )
         game = self.game
         states = jax.vmap(game.step)(env_state.state, action.astype(jnp.int32))
+        rng_key = env_state.rng_key
+        if game.num_outcomes:
+            rng_key, chance_key = jax.random.split(rng_key)
+            states, _ = after_chance(game, chance_key, states)
         rewards = jax.vmap(game.rewards)(states)
         num_steps = env_state.num_steps + 1
-        after = dataclasses.replace(env_state, state=states, num_steps=num_steps)
+        after = EnvState(states, num_steps, env_state.openings, rng_key)
         env_state = self._begin(states.terminated, after)
         return env_state, self._look(
             env_state, rewards, states.terminated, num_steps, states
@@ -204,6 +214,9 @@ class VectorEnv(Generic[S]):
             begun = play_random_moves(self.game, moves_key, openings.state, num_moves)
             openings = _OpeningMoves(begun, num_left - num_moves)
             openings = jax.vmap(select)(ended, self._new_openings(first), openings)
+        elif self.game.num_outcomes:
+            rng_key, chance_key = jax.random.split(rng_key)
+            begun, _ = after_chance(self.game, chance_key, first)
         return EnvState(
             state=jax.vmap(select)(ended, begun, env_state.state),
             num_steps=jnp.where(ended, 0, env_state.num_steps),

@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from coin_toss import CoinToss
 from compiled_games import compiled, single, stack
 
 from azjax.games import VectorEnv, host, make, random_action
@@ -181,6 +182,29 @@ def test_no_game_is_over_after_its_random_moves():
     assert (moves >= 5).any()
 
 
+@pytest.mark.parametrize("random_moves", [0, 2])
+def test_the_key_determines_outcomes_of_chance_and_no_game_waits_for_one(random_moves):
+    vector_env = VectorEnv(CoinToss(), 64, random_moves)
+    time_steps, first = play_at_random(vector_env, 20)
+    chex.assert_trees_all_equal(play_at_random(vector_env, 20)[0], time_steps)
+    other, _ = play_at_random(vector_env, 20, seed=1)
+    assert (other.current_player != time_steps.current_player).any()
+    assert not time_steps.next_state.waits.any()
+    assert time_steps.legal_action_mask.any(axis=-1).all()
+    ends = time_steps.terminated
+    stones = first.observation.sum(axis=(1, 2, 3))
+    assert (stones <= random_moves).all()
+    later = time_steps.observation[ends].sum(axis=(1, 2, 3))
+    assert (later <= random_moves).all()
+    if not random_moves:  # the coin says who begins; the player whose turn it is: 5/7
+        firsts = np.concatenate([first.current_player, time_steps.current_player[ends]])
+        assert abs(np.mean(firsts) - 2 / 7) < 5 * np.sqrt(10 / 49 / len(firsts))
+        # A game that ended before its third move was won by the coin.
+        is_short = ends & (time_steps.episode_length < 3)
+        assert is_short.any()
+        assert (np.abs(time_steps.reward[is_short]) == 1).all()
+
+
 def test_a_step_compiles_once_and_games_can_be_donated():
     vector_env = VectorEnv(TIC_TAC_TOE, 2, random_moves=1)
     actions = [[0, 1], [4, 5], [8, 0]]
@@ -190,8 +214,9 @@ def test_a_step_compiles_once_and_games_can_be_donated():
     assert set(traces.values()) == {1}
 
 
-def test_no_key_is_used_twice():
-    vector_env = VectorEnv(TIC_TAC_TOE, 2, random_moves=1)
+@pytest.mark.parametrize("game", [TIC_TAC_TOE, CoinToss()])
+def test_no_key_is_used_twice(game):
+    vector_env = VectorEnv(game, 2, random_moves=1)
 
     def run(rng_key):
         env_state, _ = vector_env.reset(rng_key)
