@@ -74,9 +74,10 @@ def check(game: Game, *, num_games: int = 64, seed: int = 0) -> None:
 
     Tests the attributes, and the shapes and dtypes of all methods. Plays random games:
     in each position it tries illegal actions and compares the images under all
-    symmetries, and after the end it tries further steps. The first game is played a
-    second time without `jax.vmap`, and some of its positions are written, read and
-    drawn.
+    symmetries, and after the end it tries further steps. Where the position waits for
+    chance, each possible outcome is equally likely, so that the rare ones are tested
+    too. The first game is played a second time without `jax.vmap`, and some of its
+    positions are written, read and drawn.
 
     What random games do not reach is not tested. Whether the rules are those of the
     real game needs tests of known positions.
@@ -86,7 +87,7 @@ def check(game: Game, *, num_games: int = 64, seed: int = 0) -> None:
     Args:
         game: the game.
         num_games: number of random games, B.
-        seed: seed of the random moves.
+        seed: seed of the random moves and outcomes of chance.
 
     Raises:
         ContractError: the first violation that was found.
@@ -107,14 +108,26 @@ def check(game: Game, *, num_games: int = 64, seed: int = 0) -> None:
     player = first.current_player
     require(player == 0, f"init: player 0 must move first: {player}")
     require(not first.terminated, "init: the first position must not be the end")
+    if game.num_outcomes:
+        outcomes = jnp.arange(game.num_outcomes)
+        after_each = jax.vmap(functools.partial(game.chance_step, first))
+        with calling(game, "chance_step"):
+            ends = jax.jit(lambda: game.chance(first) * after_each(outcomes).terminated)
+            ending = np.flatnonzero(ends()).tolist()
+        require(
+            not ending,
+            f"chance_step: no outcome of the first position may end the game: {ending}",
+        )
     _check_symmetries(game)
-    num_positions, num_extra = _check_random_games(
+    num_positions, num_extra, num_drawn = _check_random_games(
         game, num_games, np.random.default_rng(seed)
     )
+    chance = f"{num_drawn:,} outcomes of chance, " * bool(game.num_outcomes)
     turns = f"extra turns after {num_extra:,} of them, " * game.has_extra_turns
     print(
         f"{game!r} keeps the contract: {num_games} random games, {num_positions:,} "
-        f"positions, {turns}symmetries ({len(game.symmetries)}), texts and drawings"
+        f"positions, {turns}{chance}symmetries ({len(game.symmetries)}), texts and "
+        "drawings"
     )
 
 
@@ -167,29 +180,41 @@ def check_types(game: Game) -> None:
             _require_type(f"init: {name} of the state", field, (), dtype)
     # A step keeps the types of the state.
     state, action = jax.eval_shape(game.init), jax.ShapeDtypeStruct((), np.int32)
-    with calling(game, "step"):
-        after = jax.eval_shape(game.step, state, action)
-    old, new = jax.tree.structure(state), jax.tree.structure(after)
-    or_else = "or each step is compiled again"
-    require(
-        old == new,
-        f"step: the state must keep its structure, {or_else}: {old} became {new}",
-    )
-    for (path, leaf), kept in zip(
-        jax.tree.leaves_with_path(state), jax.tree.leaves(after), strict=True
-    ):
-        require(
-            _type(leaf) == _type(kept),
-            f"step: state{jax.tree_util.keystr(path)} must keep its type, {or_else}: "
-            f"{_type(leaf)} became {_type(kept)}",
-        )
-    # The results have their types, and the methods can be vmapped.
     batch, actions = jax.tree.map(
         lambda leaf: jax.ShapeDtypeStruct((2, *leaf.shape), leaf.dtype), (state, action)
     )
-    with calling(game, "step under jax.vmap"):
-        jax.eval_shape(jax.vmap(game.step), batch, actions)
+    or_else = "or each step is compiled again"
+    for name in ("step", "chance_step") if game.num_outcomes else ("step",):
+        method = getattr(game, name)
+        with calling(game, name):
+            after = jax.eval_shape(method, state, action)
+        old, new = jax.tree.structure(state), jax.tree.structure(after)
+        require(
+            old == new,
+            f"{name}: the state must keep its structure, {or_else}: {old} became {new}",
+        )
+        for (path, leaf), kept in zip(
+            jax.tree.leaves_with_path(state), jax.tree.leaves(after), strict=True
+        ):
+            require(
+                _type(leaf) == _type(kept),
+                f"{name}: state{jax.tree_util.keystr(path)} must keep its type, "
+                f"{or_else}: {_type(leaf)} became {_type(kept)}",
+            )
+        with calling(game, f"{name} under jax.vmap"):
+            jax.eval_shape(jax.vmap(method), batch, actions)
+    # The results have their types, and the methods can be vmapped.
+    if not game.num_outcomes:
+        with calling(game, "chance"):
+            probabilities = jax.eval_shape(game.chance, state)
+        require(
+            probabilities is None,
+            "num_outcomes: must be K, the number of outcomes that `chance` has the "
+            f"probabilities of, {_type(probabilities)}: 0",
+        )
+    num_outcomes = (game.num_outcomes,)
     for name, shape, dtype in (
+        *([("chance", num_outcomes, np.float32)] if game.num_outcomes else []),
         ("legal_action_mask", (game.num_actions,), bool),
         ("rewards", (2,), np.float32),
         ("observe", game.observation_shape, np.float32),
@@ -236,6 +261,10 @@ def _check_attributes(game: Game) -> None:
                 f"is cell a of {num_cells}, or a pass after them, and the game has "
                 f"{game.num_actions} actions",
             )
+    number = game.num_outcomes
+    require(
+        is_int(number) and number >= 0, f"num_outcomes: must be an int >= 0: {number!r}"
+    )
     extra = game.has_extra_turns
     require(type(extra) is bool, f"has_extra_turns: must be a bool: {extra!r}")
     per_cell = f"for {game.num_actions} actions and {num_cells} cells"
@@ -309,14 +338,19 @@ def _check_symmetries(game: Game) -> None:
 
 def _check_random_games(
     game: Game, num_games: int, generator: np.random.Generator
-) -> tuple[int, int]:
+) -> tuple[int, int, int]:
     """Plays B random games to their end and one step further; returns the number of
-    positions before the end, and of those after which the same player moves again."""
+    positions in which a player is to move, of those after which the same player moves
+    again, and of positions that wait for chance."""
 
     @jax.jit
-    def call_alone(state: State, action: jax.Array) -> dict[str, Any]:
-        after = select(state.terminated, state, game.step(state, action))
-        return _look(game, state) | {"step": after}
+    def call_alone(state: State, move: jax.Array) -> dict[str, Any]:
+        after = game.step(state, move)
+        if game.num_outcomes:
+            outcome = jnp.maximum(move - game.num_actions, 0)
+            after_outcome = game.chance_step(state, outcome)
+            after = select(move >= game.num_actions, after_outcome, after)
+        return _look(game, state) | {"step": select(state.terminated, state, after)}
 
     examine_all = jax.jit(jax.vmap(functools.partial(_examine, game)))
     states = jax.tree.map(
@@ -331,7 +365,9 @@ def _check_random_games(
         _original=game, board=jax.jit(game.board), legal_action_mask=mask
     )
     history: list[np.ndarray] = []
-    num_positions, num_extra, first_was_over = 0, 0, False
+    num_positions, num_extra, num_drawn, first_was_over = 0, 0, 0, False
+    num_moves = np.zeros(num_games, int)  # of players, in each game
+    num_kinds = game.num_actions + game.num_outcomes
     movers: set[int] = set()
 
     def agree(array: Any, other: Any) -> bool:
@@ -340,11 +376,11 @@ def _check_random_games(
         return bool((np.allclose if is_float else np.array_equal)(array, other))
 
     def where(index: int) -> str:
-        actions = [int(action[index]) for action in history]
-        return f"(game {index} after {len(actions)} moves, {actions})"
+        moves = [int(move[index]) for move in history]
+        return f"(game {index} after {len(moves)} moves, {moves})"
 
     while True:
-        noise = generator.random((num_games, game.num_actions), np.float32)
+        noise = generator.random((num_games, num_kinds), np.float32)
         seen, rules = jax.device_get(examine_all(states, noise))
         is_over = states.terminated[:, 0]
         # Rules of the turns first: who does not keep them breaks others as well.
@@ -356,7 +392,7 @@ def _check_random_games(
                 raise ContractError(f"{rule} {where(failed[0])}")
         state = jax.tree.map(lambda leaf: leaf[0, 0], states)
         with calling(game, "a position alone"):
-            alone = call_alone(state, seen["action"][0])
+            alone = call_alone(state, seen["move"][0])
         for name, found in alone.items():
             batched = jax.tree.map(lambda leaf: leaf[0, 0], seen[name])
             require(
@@ -365,43 +401,52 @@ def _check_random_games(
                 f"{where(0)}",
             )
         # The beginning, the positions after 1, 2, 4, ... moves, and the end.
-        is_shown = is_over[0] or len(history) & (len(history) - 1) == 0
+        is_shown = is_over[0] or num_moves[0] & (num_moves[0] - 1) == 0
         if is_shown and not first_was_over:
-            last_action = int(history[-1][0]) if history else None
+            moves = [int(move[0]) for move in reversed(history)]
+            last_action = next((m for m in moves if m < game.num_actions), None)
             try:
                 _check_texts_and_drawings(shown, state, last_action)
             except ContractError as error:
                 raise ContractError(f"{error} {where(0)}") from error.__cause__
-        movers |= set(states.current_player[~is_over, 0].tolist())
+        waits = seen["move"] >= game.num_actions
+        is_to_move = ~is_over & ~waits
+        movers |= set(states.current_player[is_to_move, 0].tolist())
         if is_over.all():
             idle = {0, 1} - movers if num_positions > num_games else ()
             for player in idle:
                 raise ContractError(f"step: player {player} never moved in any game")
-            return num_positions, num_extra
-        if len(history) == game.max_moves:
-            place, longest = where(int(is_over.argmin())), game.max_moves + 1
-            states = seen["step"]
-            while not states.terminated.all() and longest < 10 * game.max_moves:
-                noise = generator.random((num_games, game.num_actions), np.float32)
-                states = jax.device_get(examine_all(states, noise))[0]["step"]
-                longest += 1
+            return num_positions, num_extra, num_drawn
+        if (num_moves[is_to_move] >= game.max_moves).any():
+            place = where(int(np.argmax(is_to_move & (num_moves >= game.max_moves))))
+            while not states.terminated.all() and num_moves.max() < 10 * game.max_moves:
+                noise = generator.random((num_games, num_kinds), np.float32)
+                seen = jax.device_get(examine_all(states, noise))[0]
+                num_moves += ~states.terminated[:, 0] & (
+                    seen["move"] < game.num_actions
+                )
+                states = seen["step"]
+            longest = num_moves.max()
             took = "up to" if states.terminated.all() else "more than"
             raise ContractError(
                 f"max_moves: games must be over after {game.max_moves} moves, and "
                 f"random games took {took} {longest}; set it to the length of the "
                 f"longest possible game, or end long games in `step` {place}"
             )
-        num_positions += int((~is_over).sum())
+        num_moves += is_to_move
+        num_positions += int(is_to_move.sum())
+        num_drawn += int((~is_over & waits).sum())
         first_was_over = is_over[0]
         after = seen["step"]
         is_same = after.current_player[:, 0] == states.current_player[:, 0]
-        num_extra += int((is_same & ~after.terminated[:, 0]).sum())
+        num_extra += int((is_same & is_to_move & ~after.terminated[:, 0]).sum())
         states = after
-        history.append(seen["action"])
+        history.append(seen["move"])
 
 
 def _look(game: Game, state: State) -> dict[str, Any]:
     names = ("legal_action_mask", "rewards", "observe", "board", "evaluate")
+    names += ("chance",) * bool(game.num_outcomes)
     return {name: getattr(game, name)(state) for name in names}
 
 
@@ -413,11 +458,12 @@ def _examine(
     Args:
         game: the game.
         states: leaves `[S, ...]`; the position and its images under the symmetries.
-        noise: `[A]`; the legal action with the highest number is played.
+        noise: `[A + K]`; the legal action with the highest number is played, or the
+            possible outcome of chance with the highest number is drawn.
 
     Returns:
         What the methods return, by name, with the next states as `step` and the chosen
-        `action`; and by the texts of the rules, whether they hold.
+        `move`, an action or A + k; and by the texts of the rules, whether they hold.
     """
     seen = jax.vmap(functools.partial(_look, game))(states)
     state = jax.tree.map(lambda leaf: leaf[0], states)
@@ -426,11 +472,25 @@ def _examine(
     )
     is_over, player = state.terminated, state.current_player
     most, last = game.max_legal_actions or game.num_actions, len(game.pieces) - 1
-    rules: dict[str, Any] = {
+    waits, probabilities, rules = jnp.bool(False), jnp.zeros(0), {}
+    if game.num_outcomes:
+        probabilities = seen["chance"][0]
+        waits = (probabilities > 0).any() & ~is_over
+        is_none = (probabilities == 0).all()
+        rules = {
+            "chance: the probabilities must be from 0 to 1": (
+                (probabilities >= 0) & (probabilities <= 1)
+            ).all(),
+            "chance: the probabilities must sum to 1, or all be 0 where a player is to "
+            "move": is_none | (jnp.abs(probabilities.sum() - 1) < 1e-5),
+            "chance: must be zeros once the game is over": ~is_over | is_none,
+        }
+    rules |= {
         "legal_action_mask: an action must be legal until the game is over": is_over
+        | waits
         | legal.any(),
         "legal_action_mask: no more actions may be legal than `max_legal_actions`, "
-        f"{most}": legal.sum() <= most,
+        f"{most}": waits | (legal.sum() <= most),
         "rewards: must be zeros until the game is over": is_over | (rewards == 0).all(),
         "rewards: must sum to zero": jnp.abs(rewards.sum()) < 1e-6,
         "rewards: must be between -1 and 1": (jnp.abs(rewards) <= 1).all(),
@@ -449,12 +509,17 @@ def _examine(
         rules |= {
             f"{name} `observation(observe(state))` must be `observe(image)`": is_seen,
             f"{name} `legal_action_mask(state)[actions]` must be "
-            "`legal_action_mask(image)`": is_legal.all(),
+            "`legal_action_mask(image)`": waits | is_legal.all(),
             f"{name} the image must have the same player, end and rewards": has_end,
         }
+        if game.num_outcomes:
+            rules[f"{name} `chance(image)` must be `chance(state)`"] = jnp.isclose(
+                seen["chance"][place], probabilities
+            ).all()
     # A legal action is played. An illegal one, -1 and A are tried; so is -1 in place of
     # an illegal one if all are legal.
-    action = jnp.where(legal, noise, -1).argmax()
+    noise, noise_of_chance = jnp.split(noise, [game.num_actions])
+    move = action = jnp.where(legal, noise, -1).argmax()
     illegal = jnp.where(legal.all(), -1, jnp.where(legal, -1, noise).argmax())
     tries = jnp.stack([illegal, -1, game.num_actions])
     images = np.stack([np.argsort(symmetry.actions) for symmetry in game.symmetries])
@@ -465,8 +530,17 @@ def _examine(
     actions = jnp.concatenate([jnp.asarray(images)[:, action], tries])
     after = jax.vmap(game.step)(repeated, actions.astype(jnp.int32))
     next_states = jax.tree.map(lambda leaf: leaf[:-3], after)
-    next_state = jax.tree.map(lambda leaf: leaf[0], after)
     tried = jax.tree.map(lambda leaf: leaf[-3:], after)
+    if game.num_outcomes:
+        outcome = jnp.where(probabilities > 0, noise_of_chance, -1).argmax()
+        drawn = jax.vmap(game.chance_step, (0, None))(states, outcome.astype(jnp.int32))
+        next_states = jax.vmap(functools.partial(select, waits))(drawn, next_states)
+        move = jnp.where(waits, game.num_actions + outcome, action)
+        waits_again = jnp.asarray(jax.vmap(game.chance)(drawn))[0].any()
+        rules["chance_step: the position after an outcome must not wait for chance"] = (
+            ~waits | drawn.terminated[0] | ~waits_again
+        )
+    next_state = jax.tree.map(lambda leaf: leaf[0], next_states)
 
     def is_same(other: State) -> jax.Array:
         same = jax.tree.map(lambda old, new: (old == new).all(), state, other)
@@ -474,26 +548,28 @@ def _examine(
 
     next_player = next_state.current_player
     takes_turns = is_over | (next_player == 1 - player)
-    if game.has_extra_turns:
+    any_turns = game.has_extra_turns or game.num_outcomes > 0
+    if any_turns:
         takes_turns = (next_player == 0) | (next_player == 1)
     stays = ~is_over | is_same(next_state) & jax.vmap(is_same)(tried).all()
     rules |= {
         "step: `current_player` must be 0 or 1"
-        if game.has_extra_turns
+        if any_turns
         else "step: the players must take turns, in the last step too, unless "
         "`has_extra_turns` is True": takes_turns,
         "step: nothing may change once the game is over": stays,
     }
-    ends = is_over | tried.terminated
+    # Where the position waits for chance, no action is illegal.
+    ends = is_over | waits | tried.terminated
     loss = jnp.where(player == 0, 1, -1) * jnp.array([-1.0, 1.0])
     is_loss = (jax.vmap(game.rewards)(tried) == loss).all(axis=1)
-    is_loss = is_over | ~tried.terminated | is_loss
+    is_loss = is_over | waits | ~tried.terminated | is_loss
     for part, what in (0, "an illegal action"), (slice(1, 3), "-1 or num_actions"):
         rules[f"step: {what} must end the game"] = ends[part].all()
         rules[f"step: {what} must be a loss for its player"] = is_loss[part].all()
     # `next_state` itself has been tested for changes after the end.
     next_states = jax.vmap(select)(states.terminated, states, next_states)
-    return seen | {"step": next_states, "action": action}, rules
+    return seen | {"step": next_states, "move": move}, rules
 
 
 def _check_texts_and_drawings(
@@ -503,6 +579,8 @@ def _check_texts_and_drawings(
     columns, rows = list(game.column_labels), list(game.row_labels)
     require(len(columns) == width, f"column_labels: must be {width}: {columns}")
     require(len(rows) in (0, height), f"row_labels: must be {height} or none: {rows}")
+    probabilities = np.asarray(game.chance(state) if game.num_outcomes else ())
+    possible = np.flatnonzero(probabilities).tolist()
     with calling(game, "drawings"):
         cells = () if last_action is None else game.last_cells(state, last_action)
         require(
@@ -512,13 +590,28 @@ def _check_texts_and_drawings(
         text = game.to_text(state, last_action)
         require(isinstance(text, str), f"to_text: must return a text: {text!r}")
         policy = np.full(game.num_actions, 1 / game.num_actions, np.float32)
-        svg = game.to_svg(state, last_action, policies={"uniform": policy})
+        policies = {} if possible else {"uniform": policy}
+        svg = game.to_svg(state, last_action, policies=policies)
         is_svg = isinstance(svg, str) and svg.startswith("<svg")
         require(is_svg, f"to_svg: must return an SVG document: {svg!r}")
     if state.terminated:
         with calling(game, "result_text"):
             text = game.result_text(state)
         require(isinstance(text, str), f"result_text: must return a text: {text!r}")
+        return
+    outcomes: dict[str, int] = {}
+    for outcome in possible:
+        with calling(game, "outcome_to_text"):
+            text = game.outcome_to_text(state, outcome)
+        is_text = isinstance(text, str) and text.strip()
+        require(is_text, f"outcome_to_text: must return a text for {outcome}: {text!r}")
+        other = outcomes.setdefault("_".join(text.lower().split()), outcome)
+        require(
+            other == outcome,
+            "outcome_to_text: outcomes must have different texts, regardless of case; "
+            f"{other} and {outcome} have {text!r}",
+        )
+    if possible:
         return
     with calling(game, "texts"):
         legal = np.flatnonzero(game.legal_action_mask(state)).tolist()

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from coin_toss import CoinToss
 from compiled_games import compiled, play
 from flax import struct
 
@@ -40,6 +41,17 @@ def broken(**attributes):
     return type("Broken", (Plain,), attributes)
 
 
+class Coin(CoinToss):
+    """A game with chance without symmetries."""
+
+    symmetries = Game.symmetries
+
+
+def with_coin(**attributes):
+    """Returns a class of games with chance with other methods or attributes."""
+    return type("Broken", (Coin,), attributes)
+
+
 def assert_found(game_class, pattern):
     """Asserts that the message of the violation begins with the pattern."""
     with pytest.raises(ContractError) as error:
@@ -52,6 +64,7 @@ WRONG_ATTRIBUTES = {
     "actions_per_cell": (2, -1, 1.0),
     "max_legal_actions": (-1, 10, 9.0),
     "line_length": (4, -1, 3.0),
+    "num_outcomes": (-1, 2.0, True),
     "max_moves": (None, -1),
     "observation_shape": ((3, 3), [3, 3, 2], (3, 3, 0)),
     "pieces": ("", "XX"),
@@ -203,6 +216,18 @@ WRONG_TYPES = {
     r"board: must be \[any, any\] int8: None$": returning("board", None),
     "observe under jax.vmap: must not raise NotImpl": broken(
         observe=observe_without_vmap
+    ),
+    r"chance: must be \[3\] float32: None$": with_coin(chance=lambda self, state: None),
+    r"chance: must be \[4\] float32: \[3\] float32$": with_coin(num_outcomes=4),
+    r"num_outcomes: must be K, .* of, \[3\] float32: 0$": with_coin(num_outcomes=0),
+    "chance_step: must not raise NotImplementedError: .* has no chance": broken(
+        num_outcomes=2
+    ),
+    r"chance_step: state\.waits must keep .*: \[\] bool became \[\] int32": with_coin(
+        chance_step=lambda self, state, outcome: replace(state, waits=outcome)
+    ),
+    r"chance_step: no outcome of the first position may end the game: \[2\]$": (
+        with_coin(chance=lambda self, state: np.float32([5, 2, 1]) / 8)
     ),
 }
 
@@ -384,7 +409,31 @@ def read_anything(self, state, text):
         return 0
 
 
+def with_chance(change):
+    """Returns a game whose chance is `change(state, probabilities)`."""
+
+    def chance(self, state):
+        return change(state, Coin.chance(self, state))
+
+    return with_coin(chance=chance)
+
+
+def wait_again(self, state, outcome):
+    after = Coin.chance_step(self, state, outcome)
+    has_marks = ~Coin.legal_action_mask(self, state).all()
+    return replace(after, waits=has_marks & ~after.terminated)
+
+
+def depend_on_a_corner(state, probabilities):
+    is_marked = (state.stones[0][0] & 1) > 0
+    return jnp.where(is_marked, probabilities[jnp.array([1, 0, 2])], probabilities)
+
+
 VIOLATIONS = {
+    "chance: the probabilities must sum to 1, or all be 0 where a player is to move "
+    r"\(game \d after 2 moves, \[\d+, \d\]\)$": with_chance(
+        lambda state, found: jnp.where(found[2] > 0, 0.9 * found, found)
+    ),
     "step: an illegal action must be a loss for its player "
     r"\(game \d after 1 moves, \[\d\]\)$": with_step(win_illegally),
     "step: -1 or num_actions must end the game": with_step(pass_at_minus_one),
@@ -432,6 +481,26 @@ VIOLATIONS = {
 }
 # They are found at the same places as others.
 SLOW_VIOLATIONS = {
+    "chance: the probabilities must be from 0 to 1": with_chance(
+        lambda state, found: jnp.where(found[2] > 0, jnp.nan, found)
+    ),
+    "chance: must be zeros once the game is over": with_chance(
+        lambda state, found: jnp.where(state.terminated, 1 / 3, found)
+    ),
+    r"chance_step: the position after an outcome must not wait .* after 2 moves": (
+        with_coin(chance_step=wait_again)
+    ),
+    r"symmetries\[1\]: `chance\(image\)` must be `chance\(state\)`": type(
+        "Corner",
+        (with_chance(depend_on_a_corner),),
+        {"symmetries": (identity(9), MIRROR)},
+    ),
+    "outcome_to_text: outcomes must have different texts, .*; 0 and 1 have 'Coin'": (
+        with_coin(outcome_to_text=lambda self, state, outcome: "cCc"[outcome] + "oin")
+    ),
+    "max_moves: games must be over after 1 moves, and random games took up to": (
+        with_coin(max_moves=1)
+    ),
     "step: an illegal action must end the game": with_step(ignore_illegal_moves),
     "step: -1 or num_actions must be a loss for its player": with_step(
         win_at_minus_one
@@ -500,6 +569,17 @@ def test_a_check_ends_with_a_summary_line(capsys):
         r"symmetries \(1\), texts and drawings\n",
         line,
     )
+
+
+def test_a_check_of_a_game_with_chance_counts_the_outcomes(capsys):
+    check(Coin(), num_games=16)
+    line = capsys.readouterr().out
+    found = re.search(r" (\d+) positions, (\d+) outcomes of chance, symm", line)
+    assert found is not None
+    positions, outcomes = map(int, found.groups())
+    # There is an outcome before each position in which a player is to move; the coin
+    # ends some games, but not all.
+    assert positions < outcomes < positions + 16
 
 
 @pytest.fixture
