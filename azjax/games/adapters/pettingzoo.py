@@ -26,6 +26,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
+from azjax.games import host
 from azjax.games.core import Game, State
 
 try:
@@ -68,6 +69,9 @@ class PettingZooEnv(AECEnv):
     agent; its opponent wins. No `TerminateIllegalWrapper` is needed: by its rules, the
     opponent would get nothing.
 
+    In games with chance, the seed of `reset` determines the outcomes; without a seed
+    each game has others. After each step, the outcome has been drawn.
+
     game: what is played.
     render_mode: `ansi`, for `render` to return a text, or None.
     """
@@ -84,6 +88,7 @@ class PettingZooEnv(AECEnv):
             )
         self.game = game
         self.render_mode = render_mode
+        self._rng = np.random.default_rng()
         self.metadata = {
             "render_modes": list(RENDER_MODES),
             "name": f"azjax_{game.name}_v0",
@@ -114,11 +119,15 @@ class PettingZooEnv(AECEnv):
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> None:
-        """Begins a game; it knows no chance, hence makes nothing of a seed."""
+        """Begins a game; a seed determines the outcomes of chance of this game and of
+        later ones, which begin without a seed."""
+        if seed is not None:
+            self._rng = np.random.default_rng(seed)
         self._state, self._view = jax.device_get(_first(self.game))
+        self._draw_outcome()
         self._last_action = None
         self.agents = self.possible_agents[:]
-        self.agent_selection = self.agents[0]
+        self.agent_selection = self.agents[int(self._state.current_player)]
         self.rewards = dict.fromkeys(self.agents, 0.0)
         self._cumulative_rewards = dict.fromkeys(self.agents, 0.0)
         self.terminations = dict.fromkeys(self.agents, False)
@@ -137,11 +146,19 @@ class PettingZooEnv(AECEnv):
         # All actions that are not legal do what -1 does.
         number: Any = np.int32(action if is_legal else -1)
         self._state, self._view = jax.device_get(_next(self.game, self._state, number))
+        self._draw_outcome()
         self._cumulative_rewards[agent] = 0.0
         self.rewards = dict(zip(self.agents, self._view.rewards.tolist(), strict=True))
         self.terminations = dict.fromkeys(self.agents, bool(self._state.terminated))
         self.agent_selection = self.agents[int(self._state.current_player)]
         self._accumulate_rewards()
+
+    def _draw_outcome(self) -> None:
+        if host.waits_for_chance(self.game, self._state):
+            move = host.random_outcome(self.game, self._state, self._rng)
+            outcome: Any = np.int32(move - self.game.num_actions)
+            after = _after_outcome(self.game, self._state, outcome)
+            self._state, self._view = jax.device_get(after)
 
     def observe(self, agent: str) -> dict[str, np.ndarray]:
         """Returns what the agent sees."""
@@ -182,6 +199,12 @@ def _first(game: Game) -> tuple[State, _View]:
 @functools.partial(jax.jit, static_argnames="game")
 def _next(game: Game, state: State, action: jax.Array) -> tuple[State, _View]:
     state = game.step(state, action)
+    return state, _look(game, state)
+
+
+@functools.partial(jax.jit, static_argnames="game")
+def _after_outcome(game: Game, state: State, outcome: jax.Array) -> tuple[State, _View]:
+    state = game.chance_step(state, outcome)
     return state, _look(game, state)
 
 

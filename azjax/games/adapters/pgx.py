@@ -36,6 +36,7 @@ import numpy as np
 from flax import struct
 
 from azjax.games import rendering
+from azjax.games.chance import after_chance
 from azjax.games.core import Game, select
 from azjax.games.registry import make, register
 from azjax.text import quoted
@@ -108,6 +109,9 @@ class PgxEnv(pgx.Env):
     once the game is over, and a step on a finished game pays nothing. The observation
     is that of the player to move, also where the deprecated `player_id` names another.
 
+    In games with chance the keys of `init` and `step` draw the outcomes, and `step`
+    needs one, as in pgx's own: `env.step(state, action, key)`.
+
     game: what is played.
     id: its name.
     """
@@ -119,10 +123,13 @@ class PgxEnv(pgx.Env):
 
     def _init(self, key: jax.Array) -> PgxState:
         position = self.game.init()
+        if self.game.num_outcomes:
+            key, chance_key = jax.random.split(key)
+            position = _after_chance(self.game, chance_key, position)
         first_player = jax.random.bernoulli(key).astype(jnp.int32)
         # pgx hides its dataclass from type checkers, hence the dictionary.
         fields = {
-            "current_player": first_player,
+            "current_player": first_player ^ position.current_player,
             "observation": self.game.observe(position),
             "rewards": jnp.zeros(2),
             "terminated": jnp.bool(False),
@@ -139,8 +146,13 @@ class PgxEnv(pgx.Env):
         )
 
     def _step(self, state: Any, action: jax.Array, key: jax.Array | None) -> PgxState:
-        del key  # games are deterministic
         position = self.game.step(state._position, action)
+        if self.game.num_outcomes:
+            if key is None:
+                raise ValueError(
+                    f"{self.game!r} has chance: step(state, action, key) needs a key"
+                )
+            position = _after_chance(self.game, key, position)
         rewards = self.game.rewards(position)
         return state.replace(
             current_player=state._first_player ^ position.current_player,
@@ -196,6 +208,13 @@ def to_pgx(game: Game, id: str | None = None) -> PgxEnv:
             f"game must be a Game, as azjax.games.make returns it: {game!r}"
         )
     return PgxEnv(game, game.name if id is None else id)
+
+
+def _after_chance(game: Game, rng_key: jax.Array, position: Any) -> Any:
+    """Returns a position after an outcome of chance, if it waits for one."""
+    batch = jax.tree.map(lambda leaf: leaf[None], position)
+    after, _ = after_chance(game, rng_key, batch)
+    return jax.tree.map(lambda leaf: leaf[0], after)
 
 
 def _side_by_side(pictures: Sequence[str], scale: float) -> str:
@@ -272,7 +291,8 @@ class State:
 
 @register
 class PgxGame(Game[State]):
-    """A two-player, zero-sum game of perfect information as pgx plays it.
+    """A two-player, zero-sum game of perfect information without chance as pgx plays
+    it.
 
     Actions have pgx's numbers and are written so. Of a finished game, every action
     counts as legal. A search keeps a state for each node: see `State` for its size.
@@ -286,7 +306,7 @@ class PgxGame(Game[State]):
         if id not in _RULES:
             raise ValueError(
                 f"id must be one of pgx's two-player, zero-sum games of perfect "
-                f"information, {', '.join(_RULES)}: {quoted(id)}"
+                f"information without chance, {', '.join(_RULES)}: {quoted(id)}"
             )
         self.id = id
         self._rules = _RULES[id]
@@ -372,8 +392,8 @@ def from_pgx(id: str) -> Game:
     `games.make(f"pgx:{id}")` does the same.
 
     Raises:
-        ValueError: pgx has no such game, or it is not for two players, zero-sum and of
-            perfect information.
+        ValueError: pgx has no such game, or it is not for two players, zero-sum, of
+            perfect information and without chance.
     """
     return make("pgx", id=id)
 

@@ -8,6 +8,7 @@ import warnings
 import jax
 import numpy as np
 import pytest
+from coin_toss import CoinToss
 from compilations import compilations
 from compiled_games import compiled
 from pettingzoo.test import api_test, seed_test
@@ -47,6 +48,29 @@ def test_pettingzoos_api_test_passes(name):
 
 def test_pettingzoos_seed_test_passes():
     seed_test(lambda: to_pettingzoo(make("tic_tac_toe")), num_cycles=10)
+
+
+def test_the_seed_determines_the_outcomes_of_chance():
+    def games_of(seed):
+        env, games = to_pettingzoo(CoinToss()), []
+        env.reset(seed)
+        for _ in range(8):
+            movers = []
+            while not any(env.terminations.values()):
+                movers.append(env.agent_selection)
+                env.step(int(env.last()[0]["action_mask"].argmax()))
+            games.append((*movers, env.rewards["player_0"]))
+            env.reset()
+        return games
+
+    games = games_of(0)
+    assert games == games_of(0) != games_of(1)
+    # Either player may begin.
+    assert {first for first, *_ in games} == {"player_0", "player_1"}
+    with warnings.catch_warnings():
+        for note in NOTES:
+            warnings.filterwarnings("ignore", message=note)
+        api_test(to_pettingzoo(CoinToss()), num_cycles=50)
 
 
 def test_agents_observe_the_movers_position_and_only_the_mover_has_actions():

@@ -8,6 +8,7 @@ import mctx
 import numpy as np
 import pgx
 import pytest
+from coin_toss import CoinToss
 from compiled_games import compiled, play, single
 from pgx.experimental import act_randomly, auto_reset
 from training.tiny_runs import config
@@ -139,6 +140,33 @@ def test_games_restart_automatically():
 
 
 @pytest.mark.slow
+def test_the_keys_draw_the_outcomes_of_chance():
+    env = to_pgx(CoinToss())
+
+    @jax.jit
+    @jax.vmap
+    def play(rng_key):
+        init_key, action_key, step_key = jax.random.split(rng_key, 3)
+        first = env.init(init_key)
+        action = any_action(action_key, first.legal_action_mask)
+        return first, env.step(first, action, step_key)
+
+    keys = jax.random.split(jax.random.key(0), 64)
+    first, after = jax.device_get(play(keys))
+    for states in first, after:
+        position = states._position
+        assert not position.waits.any()
+        mover = states._first_player ^ position.current_player
+        np.testing.assert_array_equal(states.current_player, mover)
+        assert set(position.current_player) == {0, 1}
+    # The coin ends some of the games, and pays the player whose turn it is.
+    assert after.terminated.any()
+    np.testing.assert_array_equal(after.rewards.sum(axis=1), 0)
+    chex.assert_trees_all_equal(jax.device_get(play(keys))[1], after)
+    with pytest.raises(ValueError, match=r"coin_toss has chance: step\(.*key\) needs"):
+        jax.eval_shape(env.step, single(first), 0)
+
+
 def test_a_search_written_for_pgx_finds_the_winning_move():
     env = to_pgx(make("tic_tac_toe"))
 
