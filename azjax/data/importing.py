@@ -17,6 +17,7 @@ import numpy as np
 from azjax.data.files import GAMES, GameFileWriter
 from azjax.data.rows import Rows, pack_states
 from azjax.games import Game, GameRecord, State
+from azjax.games.chance import after_outcome
 from azjax.games.core import select
 from azjax.games.host import compiled, first_states
 from azjax.games.reading import game_of, game_texts, replayed
@@ -187,14 +188,14 @@ def rows_of(
         left_out: the games that are not stored are counted here, by reason.
         teacher: labels the games.
     """
-    lengths = [len(record.moves) for record in records]
-    moves = np.full((GAMES_AT_ONCE, max(1, *lengths)), -1, np.int32)
+    longest = max(1, *(len(record.moves) for record in records))
+    moves = np.full((GAMES_AT_ONCE, longest), -1, np.int32)
     for row, record in zip(moves, records, strict=False):
         row[: len(record.moves)] = record.moves
     last, before = first_states(game, len(moves)), []
-    for actions in moves.T:
+    for moves_now in moves.T:
         before.append(last)
-        last = jax.device_get(_step(game, last, actions))
+        last = jax.device_get(_step(game, last, moves_now))
     states = jax.tree.map(lambda *leaves: np.stack(leaves), *before)  # [L, G, ...]
     rewards = np.asarray(_rewards(game, last))[:, 0]
     stored, results = np.zeros(moves.shape, bool), np.zeros(len(moves), np.float32)
@@ -203,16 +204,21 @@ def rows_of(
     labels: dict[int, Labels] = {}
     for index, record in enumerate(records):
         is_over = bool(np.asarray(last.terminated)[index])
+        numbers = [  # outcomes of chance have no rows
+            number
+            for number in range(record.opening_moves, len(record.moves))
+            if record.moves[number] < game.num_actions
+        ]
         if record.result is None:
             left_out["without result"] += 1
         elif record.is_forfeit:
             left_out["forfeited"] += 1
         elif is_over and rewards[index] != record.result:
             left_out["with another result than by the rules"] += 1
-        elif len(record.moves) <= record.opening_moves:
+        elif not numbers:
             left_out["without moves"] += 1
         else:
-            stored[index, record.opening_moves : len(record.moves)] = True
+            stored[index, numbers] = True
             results[index] = record.result
             label = Labels([{m: 1.0} for m in record.moves], (None, *record.values))
             if teacher is not None:
@@ -236,12 +242,12 @@ def rows_of(
             policies[at] = {}
     actions = [action for policy in policies for action in policy]
     probabilities = [share for policy in policies for share in policy.values()]
-    terminated = number == np.array(lengths)[row] - 1
+    last_number = stored.shape[1] - 1 - stored[:, ::-1].argmax(axis=1)
+    terminated = number == last_number[row]
     ids = np.cumsum(stored.any(axis=1)) - 1
-    openings = np.array([record.opening_moves for record in records])
     return Rows(
         game=first_id + ids[row],
-        ply=(number - openings[row]).astype(np.int32),
+        ply=(np.cumsum(stored, axis=1)[place] - 1).astype(np.int32),
         player=player,
         move=moves[place],
         state=np.swapaxes(pack_states(states, 2), 0, 1)[place],
@@ -259,10 +265,14 @@ def rows_of(
 
 
 @jax.jit(static_argnames="game")
-def _step(game: Game, states: State, actions: jax.Array) -> State:
+def _step(game: Game, states: State, moves: jax.Array) -> State:
     """Makes a move in each game that has one."""
-    after = jax.vmap(game.step)(states, jnp.maximum(actions, 0))
-    return jax.vmap(select)(actions >= 0, after, states)
+    after = jax.vmap(game.step)(states, jnp.maximum(moves, 0))
+    if game.num_outcomes:
+        outcome = moves - game.num_actions
+        drawn = after_outcome(game, states, outcome)
+        after = jax.vmap(select)(outcome >= 0, drawn, after)
+    return jax.vmap(select)(moves >= 0, after, states)
 
 
 @jax.jit(static_argnames="game")

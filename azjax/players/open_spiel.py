@@ -49,7 +49,8 @@ class AzjaxBot(pyspiel.Bot):
 
     Args:
         player: chooses the moves.
-        game: the azjax game with the rules and options of the OpenSpiel game.
+        game: the azjax game with the rules and options of the OpenSpiel game, without
+            chance.
         to_azjax: `(state, action) -> action`; converts a legal action of an OpenSpiel
             position to the azjax action.
         seed: seed of the player.
@@ -64,6 +65,10 @@ class AzjaxBot(pyspiel.Bot):
         seed: int = 0,
     ):
         super().__init__()
+        if game.num_outcomes:
+            raise ValueError(
+                f"{game!r} has chance: AzjaxBot is for games without chance"
+            )
         self._player = player
         self._game = game
         self._to_azjax = to_azjax

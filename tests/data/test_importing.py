@@ -1,12 +1,15 @@
+import collections
+
 import jax
 import numpy as np
 import pytest
+from coin_toss import CoinToss
 from data.game_rows import stored_rows
 from training.tiny_runs import game_reader
 
 from azjax import games
 from azjax.data import GAMES, import_games, unpack_states
-from azjax.data.importing import GAMES_AT_ONCE
+from azjax.data.importing import GAMES_AT_ONCE, rows_of
 from azjax.games import GameRecord
 from azjax.games.host import first_state, next_state
 from azjax.training import ReplayConfig, SelfPlayConfig
@@ -78,6 +81,30 @@ def test_a_row_has_the_position_the_move_and_the_result(imported):
     np.testing.assert_array_equal(rows.policy_actions, rows.move)
     np.testing.assert_array_equal(rows.policy_probabilities, 1)
     assert np.isnan(rows.policy_values).all()
+
+
+def test_outcomes_of_chance_are_played_and_not_stored():
+    game = CoinToss()
+    heads, tails, edge = range(9, 12)
+    moves = [tails, 4, heads, 0, tails, 1, edge]  # players 1, 0, 0; player 1 wins
+    record = GameRecord(NAMES, moves, -1, "", 2, (0.5, 0.25, 0.25, 0.5, 0.5, 0, -1))
+    other = GameRecord(NAMES, [heads, 4, edge], -1, "", opening_moves=2)
+    left_out = collections.Counter()
+    rows = rows_of(game, [record, other], 7, left_out)
+    assert left_out == {"without moves": 1}
+    assert rows.game.tolist() == [7, 7]
+    assert rows.move.tolist() == [0, 1]
+    assert rows.ply.tolist() == [0, 1]
+    assert rows.player.tolist() == [0, 0]
+    assert rows.value.tolist() == [0.25, 0.5]
+    assert rows.regret.tolist() == [0, 0.5]
+    assert rows.terminated.tolist() == [False, True]
+    assert rows.reward.tolist() == [0, -1]
+    state = first_state(game)
+    for move in moves[:5]:
+        state = next_state(game, state, move)
+    found = jax.tree.map(lambda leaf: leaf[1], unpack_states(game, rows.state))
+    jax.tree.map(np.testing.assert_array_equal, found, state)
 
 
 def rows_with_values(path, moves, result, values, opening_moves=0):

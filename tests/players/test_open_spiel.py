@@ -7,6 +7,7 @@ import jax.numpy as jnp
 import numpy as np
 import pyspiel
 import pytest
+from coin_toss import CoinToss
 from flax import struct
 from open_spiel.python.algorithms import mcts
 from open_spiel.python.algorithms.evaluate_bots import evaluate_bots
@@ -156,6 +157,12 @@ def test_a_player_may_move_several_times_in_a_row():
     found = results("mancala", bot, random_bots(), 4)
     assert set(found) <= {-1, 0, 1}
     assert bot.num_moves > 4 * 10
+
+
+def test_a_game_with_chance_is_refused():
+    game = CoinToss()
+    with pytest.raises(ValueError, match="coin_toss has chance: AzjaxBot is for games"):
+        AzjaxBot(RandomPlayer(game), game)
 
 
 def test_the_carry_is_kept_until_the_next_game():
