@@ -17,7 +17,7 @@ from compiled_games import compiled, play
 from flax import struct
 
 import azjax
-from azjax.games import ContractError, Game, Symmetry, TicTacToe, check, core
+from azjax.games import ContractError, Game, Symmetry, TicTacToe, check, core, host
 from azjax.games.symmetry import board_symmetry, identity
 
 README = Path(azjax.games.__file__ or "").parent / "README.md"
@@ -629,6 +629,19 @@ def test_the_example_of_extra_turns_lets_a_player_move_again():
     state = play(game, "c1 b1")  # single squares
     assert state.current_player == 0
     assert play(game, "b2", state).current_player == 1
+
+
+@pytest.mark.usefixtures("chomp")
+def test_the_example_of_chance_has_a_die_that_limits_the_moves():
+    exec(example("# dice_chomp.py"), {"__name__": "dice_chomp"})
+    game = azjax.games.make("dice_chomp:3")
+    check(game, num_games=16)
+    state = host.first_state(game)
+    np.testing.assert_allclose(host.chance(game, state), np.full(6, 1 / 6))
+    for word in "roll_6", "b2", "roll_1":
+        state = host.next_state(game, state, host.word_to_move(game, state, word))
+    # a3, b3, c3, a2 and a1 are left; c3 and a1 are single squares.
+    assert host.legal_actions(game, state) == [2, 6]
 
 
 @pytest.mark.usefixtures("chomp")
