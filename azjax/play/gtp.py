@@ -374,8 +374,10 @@ class GtpEngine:
             seed: seed of the player's random choices.
 
         Raises:
-            ValueError: the player does not support the game.
+            ValueError: the player does not support the game, or the game has chance.
         """
+        if game.num_outcomes:
+            raise ValueError(f"{game!r} has dice or other chance, which GTP has not")
         self._load, self._seed, self._num_games = load, seed, 0
         self._known_komi = float(game.options.get("komi", 0))
         self._game, self._player = game, load(game)

@@ -39,6 +39,7 @@ def default_minimax(game: Game) -> str | None:
     if type(game).evaluate is Game.evaluate:
         return None
     breadth, depth = max(_num_first_moves(game), MIN_BRANCHING), 1
+    breadth *= max(game.num_outcomes, 1)
     while breadth**depth * game.num_actions <= POSITIONS:
         depth += 1
     return f"minimax:{min(depth, game.max_moves)}"

@@ -85,8 +85,10 @@ class Plain:
         """Prints the position if it has changed."""
         session = self.session
         if self.is_new:
-            last_action = session.moves[-1].action if session.moves else None
-            self.write("\n" + session.game.to_text(session.state, last_action))
+            board = session.game.to_text(session.state, session.last_action)
+            self.write(f"\n{board}")
+            if session.outcome_of_chance:
+                self.write(session.outcome_of_chance)
             if session.result is not None:
                 self.write(session.outcome())
         self.is_new = False
@@ -120,7 +122,7 @@ class Plain:
         match event:
             case Jumped():
                 self.is_new = True
-            case Moved(player, move):
+            case Moved(player, move, outcome):
                 self.is_new = True
                 if move.decision is not None:
                     value = expected_value(move.decision)
@@ -128,7 +130,8 @@ class Plain:
                     if value is not None:
                         expects = f" (expects {value_text(game, player, value)})"
                     name = session.name_of(player)
-                    self.write(f"{name} plays {move.text}{expects}")
+                    rolled = f"{outcome}: " if outcome else ""
+                    self.write(f"{rolled}{name} plays {move.text}{expects}")
                     if session.is_analyzing:
                         self.show_analysis()
             case Advised(decision):

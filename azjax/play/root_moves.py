@@ -52,6 +52,8 @@ class RestrictedGame(Game[RestrictedState]):
         self.observation_shape = game.observation_shape
         self.max_moves = game.max_moves
         self.max_legal_actions = game.max_legal_actions
+        self.num_outcomes = game.num_outcomes
+        vars(self)["has_extra_turns"] = game.has_extra_turns
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RestrictedGame) and self._game == other._game
@@ -87,6 +89,17 @@ class RestrictedGame(Game[RestrictedState]):
         """Returns `[A]` bool, True where the action is legal and allowed."""
         allowed = jnp.unpackbits(state.allowed, count=self.num_actions)
         return self._game.legal_action_mask(state.state) & (allowed == 1)
+
+    def chance(self, state: RestrictedState) -> jax.Array | None:
+        """Returns `[K]` float32, the probabilities of the outcomes."""
+        return self._game.chance(state.state)
+
+    def chance_step(
+        self, state: RestrictedState, outcome: jax.Array
+    ) -> RestrictedState:
+        """Returns the position after an outcome, without a restriction."""
+        after = self._game.chance_step(state.state, outcome)
+        return RestrictedState(after, jnp.asarray(self._all))
 
     def observe(self, state: RestrictedState) -> jax.Array:
         """Returns `[H, W, C]` float32, the observation of the position."""

@@ -14,13 +14,18 @@ from concurrent.futures import Future, ThreadPoolExecutor, wait
 from pathlib import Path
 from typing import NamedTuple
 
+import numpy as np
+
 from azjax.games import Game, State, saved_game
 from azjax.games.host import (
     compiled,
     first_state,
     legal_actions,
+    legal_moves,
     next_state,
+    random_outcome,
     rewards,
+    waits_for_chance,
 )
 from azjax.games.saved_game import RESULTS, UNFINISHED, SavedGame
 from azjax.play.text_output import expected_value, side_names
@@ -75,9 +80,10 @@ class Background:
 class Move(NamedTuple):
     """A move of the game.
 
-    action: the move.
+    action: the move; A + k for outcome k of chance.
     text: the move in the game's notation.
-    decision: the session's decision; None for a person's move or a loaded game.
+    decision: the session's decision; None for a person's move, a loaded game or an
+        outcome of chance.
     seconds: time that the player used.
     """
 
@@ -88,10 +94,14 @@ class Move(NamedTuple):
 
 
 class Moved(NamedTuple):
-    """`player` made a move."""
+    """`player` made a move; the outcome of chance that follows is drawn already.
+
+    outcome: the outcome of chance before the move in words, empty if there was none.
+    """
 
     player: int
     move: Move
+    outcome: str = ""
 
 
 class Jumped(NamedTuple):
@@ -190,7 +200,8 @@ class Session:
     """A person, an opponent and the games between them.
 
     Before the game has started, a game may be loaded, but the opponent is not asked and
-    no clock runs. A decision about a position that is no longer current is dropped.
+    no clock runs. Then no position waits for chance: an outcome is drawn after each
+    move. A decision about a position that is no longer current is dropped.
 
     game: the game, with compiled functions.
     background: runs the opponent's decisions; the interface calls its callbacks.
@@ -210,7 +221,7 @@ class Session:
         background: see above.
         name: see above.
         user: see above.
-        seed: seed of the opponent's random choices.
+        seed: seed of the opponent's random choices, and of the outcomes of chance.
         clock: returns the time in seconds.
 
     Raises:
@@ -234,6 +245,7 @@ class Session:
         self.forfeit: Forfeited | None = None
         self._game, self._opponent, self._seed = game, opponent, seed
         self.background, self._clock = background, clock
+        self._rng = np.random.default_rng(seed)
         self.opponent_session = self._start_opponent()
         self.game = compiled(game)
         self._observers: list[Observer] = []
@@ -265,6 +277,26 @@ class Session:
     def player(self) -> int:
         """The player to move."""
         return int(self.state.current_player)
+
+    @property
+    def movers(self) -> list[int]:
+        """The player of each move; of an outcome of chance, who is to move after it."""
+        states = (self._states[ply + self._is_outcome(ply)] for ply in range(self._ply))
+        return [int(state.current_player) for state in states]
+
+    @property
+    def last_action(self) -> int | None:
+        """The latest action of a player; None before the first."""
+        plies = (n for n in reversed(range(self._ply)) if not self._is_outcome(n))
+        ply = next(plies, None)
+        return None if ply is None else self._moves[ply].action
+
+    @property
+    def outcome_of_chance(self) -> str:
+        """The outcome of chance that led to the current position in words, such as
+        `roll 3`; empty if none did."""
+        has_one = self._ply > 0 and self._is_outcome(self._ply - 1)
+        return self._moves[self._ply - 1].text if has_one else ""
 
     @property
     def result(self) -> tuple[float, float] | None:
@@ -497,9 +529,9 @@ class Session:
         states, moves = [first_state(self.game)], []
         for number, action in enumerate(actions, start=1):
             state = states[-1]
-            if action not in legal_actions(self.game, state):
+            if action not in legal_moves(self.game, state):
                 raise ValueError(f"move {number}, action {action}, is not legal")
-            moves.append(Move(action, self.game.action_to_text(state, action)))
+            moves.append(Move(action, self.game.move_to_text(state, action)))
             states.append(next_state(self.game, state, action))
         self.is_auto, self._path, self._values = False, path, {}
         self._states, self._moves = states, moves
@@ -507,8 +539,15 @@ class Session:
 
     def _is_persons(self, ply: int) -> bool:
         """Returns whether a person moves at a ply."""
-        is_users = int(self._states[ply].current_player) == self.user
+        state = self._states[ply]
+        if waits_for_chance(self.game, state):
+            return False
+        is_users = int(state.current_player) == self.user
         return self.opponent_session is None or (is_users and not self.is_auto)
+
+    def _is_outcome(self, ply: int) -> bool:
+        """Returns whether the move at a ply is an outcome of chance."""
+        return self._moves[ply].action >= self.game.num_actions
 
     def _check_is_persons_turn(self) -> None:
         if self.result is not None:
@@ -522,19 +561,28 @@ class Session:
         self._arrive(Jumped())
 
     def _make(self, action: int, decision: MoveDecision | None) -> None:
-        state, player = self.state, self.player
+        state, player, outcome = self.state, self.player, self.outcome_of_chance
         text = self.game.action_to_text(state, action)
         move = Move(action, text, decision, self._clock() - self._turn_began)
         self._values = {n: v for n, v in self._values.items() if n <= self._ply}
         self._remember(decision)
+        self._append(move)
+        self._arrive(Moved(player, move, outcome))
+
+    def _append(self, move: Move) -> None:
+        """Adds a move to the current position, in place of the undone ones."""
+        after = next_state(self.game, self.state, move.action)
         self._moves[self._ply :] = [move]
-        self._states[self._ply + 1 :] = [next_state(self.game, state, action)]
+        self._states[self._ply + 1 :] = [after]
         self._ply += 1
-        self._arrive(Moved(player, move))
 
     def _arrive(self, event: Event) -> None:
-        """Passes an event that set the position to observers; asks the opponent if it
-        is to move or gives advice."""
+        """Draws an outcome of chance if the position waits for it, passes the event
+        that set the position to observers, and asks the opponent if it is to move or
+        gives advice."""
+        if self.is_started and waits_for_chance(self.game, self.state):
+            outcome = random_outcome(self.game, self.state, self._rng)
+            self._append(Move(outcome, self.game.move_to_text(self.state, outcome)))
         self._drop_request()
         self._advice, self._turn_began = None, self._clock()
         generation = self._generation

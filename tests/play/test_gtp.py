@@ -8,6 +8,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from coin_toss import CoinToss
 from flax import struct
 from play.front_end import answers_to, run_with_front_end
 from untrained import untrained_player
@@ -657,3 +658,8 @@ def test_it_ends_without_an_error_when_its_output_is_closed(capsys):
 
     assert run_with_front_end(TIC_TAC_TOE, converse) == 0
     assert "Error" not in capsys.readouterr().err
+
+
+def test_games_with_chance_are_refused():
+    with pytest.raises(ValueError, match=r"^coin_toss has dice or other chance"):
+        GtpEngine(CoinToss(), lambda game: players.load("random", game))

@@ -1,6 +1,9 @@
+import jax.numpy as jnp
 import pytest
+from coin_toss import CoinToss
 
 from azjax import games, players
+from azjax.games.tic_tac_toe import TicTacToe
 from azjax.play.opponents import default_mcts, default_minimax, default_opponent
 
 
@@ -39,3 +42,15 @@ def test_longer_games_get_fewer_playouts():
 def test_the_opponent_can_be_loaded(name):
     game = games.make(name)
     players.load(default_opponent(game), game)
+
+
+def test_outcomes_of_chance_make_the_affordable_depth_smaller():
+    class Estimated(CoinToss):
+        def evaluate(self, state):
+            return jnp.float32(0)
+
+    class Certain(TicTacToe):
+        evaluate = Estimated.evaluate
+
+    depths = [default_minimax(game()) for game in (Estimated, Certain)]
+    assert sorted(depths) == depths

@@ -1,4 +1,5 @@
 import pytest
+from play.heads import Heads
 
 from azjax import games, players
 from azjax.play.plain import Plain
@@ -17,7 +18,7 @@ def noted():
 def converse(opponent, noted):
     """Plays with these input lines; returns prompts and output."""
 
-    def call(lines, user=0, load=None, opponent=opponent):
+    def call(lines, user=0, load=None, opponent=opponent, game=GAME):
         answers, asked, written = iter([*lines, EOFError]), [], []
 
         def read(prompt):
@@ -27,7 +28,7 @@ def converse(opponent, noted):
                 raise line
             return line
 
-        session = Session(GAME, opponent, Background(), name="it", user=user)
+        session = Session(game, opponent, Background(), name="it", user=user)
         interface = Plain(session, read, written.append, noted.append)
         interface.begin(load)
         interface.run()
@@ -139,3 +140,12 @@ def test_an_interrupt_is_raised_to_the_command(converse):
 def test_a_saved_game_that_cannot_be_loaded_is_raised(converse, tmp_path):
     with pytest.raises(ValueError, match="No such file"):
         converse([], load=str(tmp_path / "nothing"))
+
+
+def test_outcomes_of_chance_are_written(converse):
+    asked, written = converse(["b2", "back"], game=Heads())
+    shown = [text for text in written[1:] if "heads" in text]
+    once = "heads: it plays a3 (expects +0.50 for the rings)"
+    assert shown == ["heads", once, "heads", "heads"]
+    assert "[O]" in boards(written)[1], "the last move is marked"
+    assert asked[0] == asked[2] == "your move (a3 b3 c3 a2 b2 c2 a1 b1 c1): "

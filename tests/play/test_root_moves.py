@@ -1,10 +1,11 @@
 import jax
 import numpy as np
 import pytest
+from coin_toss import CoinToss
 from untrained import TINY, untrained
 
 from azjax import games, players
-from azjax.games.host import first_state, legal_actions, next_state
+from azjax.games.host import first_state, legal_actions, legal_moves, next_state
 from azjax.play.root_moves import RestrictedGame, restricted
 from azjax.players import AlphaZeroPlayer, NetworkPlayer
 from azjax.search import AlphaZeroConfig
@@ -51,3 +52,17 @@ def test_only_the_first_move_is_restricted():
     assert legal_actions(game, after) == [0, 1, 2, 3, 5, 6, 7, 8]
     found, wanted = game.at(next_state(GAME, state, 4)), jax.device_get(after)
     jax.tree.map(np.testing.assert_array_equal, found, wanted)
+
+
+@pytest.mark.parametrize("unrestricted", [CoinToss(), games.make("kalah:3,3")])
+def test_chance_and_extra_turns_are_those_of_the_game(unrestricted):
+    game = RestrictedGame(unrestricted)
+    assert game.num_outcomes == unrestricted.num_outcomes
+    assert game.has_extra_turns == unrestricted.has_extra_turns
+    state, wrapped = first_state(unrestricted), game.at(first_state(unrestricted))
+    for _ in range(3):
+        (move, *_) = legal_moves(unrestricted, state)
+        assert legal_moves(game, wrapped)[0] == move
+        state = next_state(unrestricted, state, move)
+        wrapped = next_state(game, wrapped, move)
+    jax.tree.map(np.testing.assert_array_equal, wrapped.state, state)

@@ -2,8 +2,12 @@ import threading
 from concurrent.futures import Future
 
 import pytest
+from coin_toss import CoinToss
+from play.heads import Heads
 
 from azjax import games, players
+from azjax.games import registry
+from azjax.games.host import waits_for_chance
 from azjax.play.session import (
     COMMANDS,
     AdviceFailed,
@@ -519,3 +523,68 @@ def test_an_interface_need_not_wait_for_running_work():
     run.run_next()
     assert len(outcomes) == 1
     assert run.close(seconds=60)
+
+
+def test_outcomes_of_chance_are_drawn_after_each_move_and_come_again():
+    for seed in range(4):
+        session = make_session(players.HumanPlayer(), game=CoinToss(), seed=seed)
+        assert session.moves == [], "the game has not started"
+        session.begin()
+        assert session.moves[0].text == session.outcome_of_chance
+        with pytest.raises(ValueError, match=r"no action of coin_toss"):
+            session.do("heads")
+        while session.result is None and len(session.moves) < 6:
+            (action, *_) = session.legal_actions()
+            session.do(GAME.action_to_text(GAME.init(), action))
+            assert session.last_action == action
+        played, movers = moves(session), session.movers
+        for ply, state in enumerate(session.states):
+            if waits_for_chance(session.game, state):
+                assert movers[ply] == int(session.states[ply + 1].current_player)
+            elif ply < len(movers):
+                assert movers[ply] == int(state.current_player)
+        # Back to the decisions, past the outcomes.
+        while len(session.moves) > 1:
+            session.do("back")
+            assert len(session.moves) % 2 == 1
+            assert session.is_persons_turn
+        with pytest.raises(ValueError, match=r"no move to take back"):
+            session.do("back")
+        while moves(session) != played:
+            session.do("forward")
+
+
+def test_the_opponent_answers_after_an_outcome(opponent):
+    session = make_session(opponent, game=Heads())
+    seen = []
+    session.observe(seen.append)
+    session.begin()
+    session.do("b2")
+    assert moves(session) == "heads b2 heads a3 heads"
+    moved = [event for event in seen if isinstance(event, Moved)]
+    assert [(event.player, event.outcome) for event in moved] == [
+        (0, "heads"),
+        (1, "heads"),
+    ]
+    assert session.last_action == 0
+    session.do("back")
+    assert moves(session) == "heads"
+
+
+def test_a_game_that_waits_for_chance_goes_on_with_an_outcome(tmp_path, monkeypatch):
+    monkeypatch.setitem(registry._GAMES, "heads", Heads)
+    session = make_session(players.HumanPlayer(), game=Heads())
+    session.begin()
+    do(session, "b2", f"save {tmp_path / 'whole'}")
+    text = (tmp_path / "whole").read_text()
+    (tmp_path / "part").write_text(
+        text.replace("\n2. heads", "").replace("b2 heads", "b2")
+    )
+    for name in ("whole", "part"):
+        session.do("new")
+        assert moves(session) == "heads"
+        session.do(f"load {tmp_path / name}")
+        assert moves(session) == "heads b2 heads"
+    (tmp_path / "bad").write_text(text.replace("heads b2", "edge b2"))
+    with pytest.raises(ValueError, match=r"edge.* is no outcome of chance"):
+        session.do(f"load {tmp_path / 'bad'}")

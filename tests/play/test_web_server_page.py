@@ -12,17 +12,19 @@ from pathlib import Path
 import matplotlib.image
 import numpy as np
 import pytest
+from play.heads import Heads
 from play.running_server import PATIENCE, RunningServer
 from playwright.sync_api import expect
 from training.saved_runs import evaluation_row, save_run
 from websockets.sync.client import connect
 
 from azjax import games
+from azjax.games import registry
 from azjax.games.saved_game import load
 from azjax.play.server.positions import describe_start
 from azjax.players.serialization import pretrained_directory
 
-GAMES = ("tic_tac_toe", "breakthrough:5,5", "go:9", "hex:3,true")
+GAMES = ("tic_tac_toe", "breakthrough:5,5", "go:9", "hex:3,true", "heads")
 LARGE_GAMES = ("othello", "chess", "go:19")
 YOURS = "#board[data-turn=user]"
 OVER = "#board[data-turn=nobody]"
@@ -66,6 +68,7 @@ def learning(runs):
 
 @pytest.fixture(scope="module")
 def server(runs):
+    registry._GAMES["heads"] = Heads
     engine = Path(__file__).parents[1] / "players" / "gtp_engine.py"
     failing = [
         f"breakthrough:5,5={name}=gtp:{sys.executable} {engine} {does} {os.devnull}"
@@ -74,6 +77,7 @@ def server(runs):
     with RunningServer(GAMES, runs, failing) as server:
         compile_search(server)
         yield server
+    del registry._GAMES["heads"]
 
 
 def compile_search(server):
@@ -593,6 +597,38 @@ def test_runs_are_shown_while_they_learn_and_compared(visit, runs):
     assert page.page.url.endswith("?run=run1")
     page.find("#compared thead a").click()
     expect(page.find("#title")).to_have_text("run1: Breakthrough 5x5")
+
+
+def test_the_server_rolls_and_outcomes_are_shown_and_taken_back(visit):
+    page = play(visit, "heads")
+    assert page.status() == "Heads. Your turn."
+    expect(page.find("#undo")).to_be_disabled()
+    page.target(4).click()
+    page.wait_for(f"{YOURS}[data-moves='5']")
+    computers = page.find("#played button").nth(3).inner_text()
+    assert page.status() == f"Computer played {computers}. Heads. Your turn."
+    expect(page.find("#played li")).to_have_text([f"headsb2heads{computers}", "heads"])
+    expect(page.find("#board .last")).to_have_count(1)
+    # A position in which a player or nobody is to move can be looked at and analyzed.
+    page.find("#analysis > summary").click()
+    expect(page.find("#moves tr")).not_to_have_count(0)
+    for number, text in (4, computers), (3, "heads"), (2, "b2"):
+        page.find("#previous").click()
+        expect(page.find("#status")).to_contain_text(f"Move {number} of 5: {text}.")
+    page.find("#last").click()
+    page.find("#analysis > summary").click()
+    address = page.page.url
+    page.find("#undo").click()
+    page.wait_for(f"{YOURS}[data-moves='1']")
+    assert page.status() == "Heads. Your turn."
+    # A list of moves has outcomes; the server draws one if it ends before.
+    page.open(address.rpartition("-")[0])
+    page.wait_for(f"{YOURS}[data-moves='5']")
+    assert page.page.url == address
+    page.open(address.replace("moves=9-4", "moves=11-4"))
+    expect(page.find("#notice")).to_contain_text("action 11, number 1, is no outcome")
+    page.find("label:has-text('Computer')").click()
+    page.wait_for(f"{YOURS}[data-moves='3']")
 
 
 def test_a_game_continues_after_a_lost_connection(open_page, server):

@@ -103,7 +103,7 @@ def side_panel(session: Session) -> RenderableType:
     parts: list[RenderableType] = [table]
     if session.is_analyzing:
         parts += [Text(), *_analysis(session)]
-    moves, movers = session.moves, [int(s.current_player) for s in session.states]
+    moves, movers = session.moves, session.movers
     # A number for each turn of player 0.
     begins = [
         ply
@@ -265,10 +265,10 @@ class Board(Widget):
                 "Enlarge the window, or type moves."
             )
         session = self._session
-        moves = session.moves
         marked = session.game.winning_cells(session.state)
-        if moves and not marked:
-            marked = session.game.last_cells(session.state, moves[-1].action)
+        last_action = session.last_action
+        if last_action is not None and not marked:
+            marked = session.game.last_cells(session.state, last_action)
         scene = Scene(
             board=self._board,
             marked=marked,
@@ -504,7 +504,7 @@ class PlayApp(App[None]):
             return
         session, game = self.session, self.session.game
         match event:
-            case Moved(player, move):
+            case Moved(player, move, outcome):
                 self._last_move = time.monotonic()
                 if move.decision is not None:
                     value = expected_value(move.decision)
@@ -512,7 +512,8 @@ class PlayApp(App[None]):
                     if value is not None:
                         expects = f", expects {value_text(game, player, value)}"
                     name = session.name_of(player)
-                    self.say(f"{name} plays {move.text}{expects}")
+                    rolled = f"{outcome}: " if outcome else ""
+                    self.say(f"{rolled}{name} plays {move.text}{expects}")
                 else:
                     self.say("")
             case Advised(decision):
@@ -574,6 +575,8 @@ class PlayApp(App[None]):
             turn = f"the {side_names(session.game)[session.player]} move"
         else:
             turn = f"your move, with the {side_names(session.game)[session.player]}"
+        if session.outcome_of_chance:
+            turn = f"{session.outcome_of_chance}: {turn}"
         title = Text(f" {session.game} ", "bold reverse")
         title.append(f"  {turn}", "bold not reverse")
         self.title_line.update(title, layout=False)  # it always has one row

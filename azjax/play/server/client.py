@@ -8,12 +8,16 @@ from collections.abc import AsyncIterator, Callable, Hashable
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any, NamedTuple, TypeVar
 
+import numpy as np
+
+from azjax.games.host import waits_for_chance
 from azjax.play.server.catalog import GameOffer, PlayerOffer
 from azjax.play.server.messages import (
     DecisionRequest,
     MessageError,
     ReadRequest,
     ReviewRequest,
+    RollRequest,
     StartRequest,
     StopRequest,
     parse,
@@ -24,6 +28,7 @@ from azjax.play.server.positions import (
     answer,
     describe_decision,
     describe_review,
+    describe_roll,
 )
 from azjax.play.server.registry import PlayerRegistry, QueuedPlayer
 from azjax.play.server.search_workers import Job, SessionWorker, report
@@ -123,6 +128,7 @@ class Client:
         self.game = game
         self._registry, self._pools = registry, pools
         self._limits = registry.limits
+        self._rng = np.random.default_rng(registry.seed)  # of the outcomes of chance
         self._turn = 0  # number of the newest decision; older ones are cancelled
         self._job: Job | QueuedPlayer | None = None
         self._changed = asyncio.Event()
@@ -152,7 +158,7 @@ class Client:
         whether the message is well-formed."""
         game = self.game
         try:
-            message = parse(text, game.rules.game.max_moves if game else MAX_ACTIONS)
+            message = parse(text, game.rules.max_actions if game else MAX_ACTIONS)
         except MessageError as error:
             await self.send(error.id, "error", str(error))
             return False
@@ -173,6 +179,9 @@ class Client:
                     self._cancel_decision()
                     self._start_decision(message)
                     return True
+                case RollRequest():
+                    roll, actions = describe_roll, message.actions
+                    value = await self._pools.run(roll, game.rules, actions, self._rng)
                 case ReadRequest():
                     # A long game takes a second; a client waits before the next.
                     key = game.rules.game, message.text
@@ -312,6 +321,8 @@ class Client:
             state = rules.state(message.actions)
             if state.terminated:
                 raise ValueError("the game is over")
+            if waits_for_chance(rules.game, state):
+                raise ValueError("the position waits for chance: nobody is to move")
             worker, simulations = loaded.worker(message.simulations)
             if rules.setup and isinstance(worker, SessionWorker):
                 raise ValueError("this opponent plays from the first position only")

@@ -1,4 +1,8 @@
-"""Client messages: JSON objects `{"id", "method", "params"}`, parsed and checked."""
+"""Client messages: JSON objects `{"id", "method", "params"}`, parsed and checked.
+
+The actions of a message are the moves of a game: in games with chance, the number A + k
+for outcome k of chance is one of them.
+"""
 
 import json
 from collections.abc import Mapping
@@ -37,6 +41,14 @@ class StartRequest(NamedTuple):
 
 class PositionRequest(NamedTuple):
     """Asks for the position after some actions."""
+
+    id: int
+    actions: tuple[int, ...]
+
+
+class RollRequest(NamedTuple):
+    """Asks the server to draw an outcome of chance after some actions, and for the
+    position after it."""
 
     id: int
     actions: tuple[int, ...]
@@ -94,6 +106,7 @@ class StopRequest(NamedTuple):
 Message = (
     StartRequest
     | PositionRequest
+    | RollRequest
     | ReplayRequest
     | DecisionRequest
     | ParseRequest
@@ -105,6 +118,7 @@ Message = (
 _REQUESTS: Mapping[str, Any] = {
     "start": StartRequest,
     "position": PositionRequest,
+    "roll": RollRequest,
     "replay": ReplayRequest,
     "decide": DecisionRequest,
     "parse": ParseRequest,

@@ -1,6 +1,6 @@
 """The rules of a game, and its board, positions, moves and decisions as JSON.
 
-Positions are named by the actions that lead to them.
+Positions are named by the actions that lead to them, which may be outcomes of chance.
 """
 
 import collections
@@ -20,8 +20,11 @@ from azjax.games.host import (
     compiled,
     first_state,
     legal_actions,
+    legal_moves,
     next_state,
+    random_outcome,
     rewards,
+    waits_for_chance,
 )
 from azjax.games.reading import read_game
 from azjax.games.rendering import CELL_SIZE, Cell, board_parts
@@ -46,6 +49,7 @@ from azjax.players import AnyPlayer, Branches, MoveDecision
 
 PositionMessage = PositionRequest | ReplayRequest | ParseRequest | ReadRequest
 MAX_MOVES = 60  # of a decision; the first ones of the ranking
+CHANCE = -1  # in place of the player where a position waits for chance
 RESIGNATION = {"resigns": True}  # in place of a decision
 _SIZES = re.compile(r'(width|height)="([0-9.]+)')
 _VIEW_BOX = re.compile(r'viewBox="([-0-9. ]+)"')
@@ -74,8 +78,15 @@ class Rules:
         )
         self._first = first_state(self.game)
         # The key of a position, its actions, takes memory too.
-        self._position_bytes = array_bytes(self._first) + 8 * game.max_moves
+        self._position_bytes = array_bytes(self._first) + 8 * self.max_actions
         self._num_positions = min(num_positions, num_bytes // self._position_bytes)
+
+    @property
+    def max_actions(self) -> int:
+        """The largest number of actions, outcomes of chance included."""
+        # An outcome follows at most each move and the first position.
+        most = self.game.max_moves
+        return 2 * most + 1 if self.game.num_outcomes else most
 
     @property
     def bytes(self) -> int:
@@ -106,7 +117,7 @@ class Rules:
         """Returns the position after some actions, in NumPy.
 
         Raises:
-            ValueError: an action is illegal.
+            ValueError: an action is illegal, or an outcome of chance is impossible.
         """
         actions = tuple(actions)
         ply, state = 0, self._first
@@ -118,11 +129,14 @@ class Rules:
                     self._cache.move_to_end(key)
                     break
         for number, action in enumerate(actions[ply:], start=ply + 1):
-            legal = legal_actions(self.game, state)
+            legal = legal_moves(self.game, state)
             if action not in legal:
                 allowed = " ".join(map(str, legal)) or "none, the game is over"
+                what = "is not legal; legal"
+                if waits_for_chance(self.game, state):
+                    what = "is no outcome of chance that is possible; possible"
                 raise ValueError(
-                    f"action {action}, number {number}, is not legal; legal: "
+                    f"action {action}, number {number}, {what}: "
                     f"{allowed if len(allowed) < 200 else f'{allowed[:200]} ...'}"
                 )
             state = next_state(self.game, state, action)
@@ -136,10 +150,12 @@ class Rules:
 def describe_position(rules: Rules, actions: tuple[int, ...]) -> dict[str, Any]:
     """Returns the position after some legal actions."""
     game, state = rules.game, rules.state(actions)
-    last, last_action, marked = None, None, []
+    last, marked = None, []
     if actions:
-        last_action = actions[-1]
-        last = _move(game, rules.state(actions[:-1]), last_action)
+        last = _move(game, rules.state(actions[:-1]), actions[-1])
+    played = (action for action in reversed(actions) if action < game.num_actions)
+    last_action = next(played, None)
+    if last_action is not None:
         marked = cell_numbers(game, game.last_cells(state, last_action))
     # Moves with the same cells, such as promotions, have a field `becomes`: the kind of
     # the piece in the last cell after the move.
@@ -150,7 +166,7 @@ def describe_position(rules: Rules, actions: tuple[int, ...]) -> dict[str, Any]:
             after = np.asarray(game.board(next_state(game, state, move["action"])))
             move["becomes"] = int(after.ravel()[move["cells"][-1]])
     return {
-        "player": int(state.current_player),
+        "player": _player(game, state),
         "cells": np.asarray(game.board(state)).ravel().tolist(),
         "moves": moves,
         "isOver": bool(state.terminated),
@@ -163,16 +179,37 @@ def describe_position(rules: Rules, actions: tuple[int, ...]) -> dict[str, Any]:
     }
 
 
+def describe_roll(
+    rules: Rules, actions: tuple[int, ...], rng: np.random.Generator
+) -> dict[str, Any]:
+    """Returns the position after some legal actions and an outcome of chance, which is
+    drawn.
+
+    Raises:
+        ValueError: an action is illegal, or the position does not wait for chance.
+    """
+    state = rules.state(actions)
+    if not waits_for_chance(rules.game, state):
+        raise ValueError("the position does not wait for chance")
+    outcome = random_outcome(rules.game, state, rng)
+    return describe_position(rules, (*actions, outcome))
+
+
 def describe_moves(rules: Rules, actions: Sequence[int]) -> list[dict[str, Any]]:
     """Returns the notation and the player of each move of a game."""
     rules.state(actions)
     moves = []
     for ply, action in enumerate(actions):
         before = rules.state(actions[:ply])
-        text = rules.game.action_to_text(before, action)
-        player = int(before.current_player)
+        text = rules.game.move_to_text(before, action)
+        player = _player(rules.game, before)
         moves.append({"action": action, "text": text, "player": player})
     return moves
+
+
+def _player(game: Game, state: State) -> int:
+    """Returns the player to move, `CHANCE` where a position waits for chance."""
+    return CHANCE if waits_for_chance(game, state) else int(state.current_player)
 
 
 def describe_decision(
@@ -265,7 +302,7 @@ def describe_tree(
                 "parent": parent - 1,  # the root is not in the list
                 "player": int(states[parent].current_player),
                 "action": action,
-                "text": rules.game.action_to_text(states[parent], action),
+                "text": rules.game.move_to_text(states[parent], action),
                 "prior": json_number(branches.priors[number]),
                 "visits": visits,
                 "value": json_number(branches.values[number]),
@@ -281,10 +318,12 @@ def json_number(value: Any) -> float:
 
 
 def _move(game: Game, state: State, action: int) -> dict[str, Any]:
+    is_outcome = action >= game.num_actions
+    cells = () if is_outcome else game.action_cells(state, action)
     return {
         "action": action,
-        "text": game.action_to_text(state, action),
-        "cells": cell_numbers(game, game.action_cells(state, action)),
+        "text": game.move_to_text(state, action),
+        "cells": cell_numbers(game, cells),
     }
 
 

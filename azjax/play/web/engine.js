@@ -12,8 +12,10 @@
  *     position, "" for the usual one; a further call changes the player
  * @property {boolean} [setsUp] whether `start` takes a FEN
  * @property {(actions: number[]) => Promise<Position>} position after these actions
+ * @property {(actions: number[]) => Promise<Position>} [roll] position after these actions
+ *     and an outcome of chance, which the engine draws; not in a worker
  * @property {(actions: number[]) => Promise<(Move & {player: number})[]>} replay the
- *     notation and the player of each move
+ *     notation and the player of each move, `CHANCE` for an outcome of chance
  * @property {(request: Request, onProgress: (decision: Decision) => void) =>
  *     Promise<Decision|{resigns: true}|null>} decide null if it was stopped or replaced by
  *     a newer request
@@ -70,9 +72,9 @@
  * @property {boolean} isTwoSided whether player 1 sees the board from the opposite side
  *
  * @typedef {Object} Position
- * @property {number} player to move, 0 or 1
+ * @property {number} player to move, 0 or 1, or `CHANCE`
  * @property {number[]} cells kind of the piece in each cell, -1 where empty
- * @property {Move[]} moves legal moves; empty at the end
+ * @property {Move[]} moves legal moves; empty at the end, and where chance is next
  * @property {boolean} isOver
  * @property {number[]} rewards of each player: 1 win, -1 loss, 0 draw
  * @property {Move|null} last the previous move
@@ -84,7 +86,7 @@
  * @property {string|null} picture SVG document, if another library draws the positions
  *
  * @typedef {Object} Move
- * @property {number} action
+ * @property {number} action or the number of an outcome of chance
  * @property {string} text notation
  * @property {number[]} cells of the move: one cell, or start and end; may be empty
  * @property {number} [becomes] where several moves have the same cells: the kind of the
@@ -124,6 +126,9 @@
  * @property {number} value for the player who moved here, in [-1, 1]
  */
 
+/** In place of the player where a position waits for an outcome of chance. */
+export const CHANCE = -1;
+
 /** The engine rejected a request; the message is for the user. */
 export class RefusedError extends Error {}
 
@@ -154,6 +159,10 @@ export class MessageEngine {
 
   position(actions) {
     return this.ask("position", { actions });
+  }
+
+  roll(actions) {
+    return this.ask("roll", { actions });
   }
 
   replay(actions) {

@@ -1,4 +1,5 @@
 /** The games between the user and the computer, one at a time. */
+import { CHANCE } from "./engine.js";
 
 const SAMPLED_MOVES = 6; // first moves that are sampled when the computer plays itself
 const PAUSE = 350; // least time between two moves (milliseconds)
@@ -11,7 +12,7 @@ const WATCH_PAUSE = 900;
  *
  * @typedef {Object} Step the game after some moves
  * @property {import("./engine.js").Move|null} move the previous move
- * @property {number} player to move
+ * @property {number} player to move, or `CHANCE`
  * @property {import("./engine.js").Position|null} position null until it is requested
  * @property {import("./engine.js").Decision|null} decision the latest
  * @property {import("./engine.js").Branch[]|null} tree the latest
@@ -68,7 +69,7 @@ export class Match {
 
   /** 0 if the user moves first, 1 if second, null if the computer plays both sides. */
   get order() {
-    return this.you === null ? null : this.you ^ this.steps[0].player;
+    return this.you === null ? null : this.you ^ this.#first;
   }
 
   get actions() {
@@ -83,6 +84,7 @@ export class Match {
     return !this.position.isOver && this.position.player === this.you;
   }
 
+  /** Whether the computer is to move, or an outcome of chance is drawn next. */
   get isComputersTurn() {
     return !this.position.isOver && !this.isYourTurn && !this.isPaused;
   }
@@ -100,7 +102,7 @@ export class Match {
   /** Starts a game; `order` is 0 if the user moves first, 1 if second, null if never. */
   async start(order) {
     await this.load(null, []);
-    if (order !== null) this.you = order ^ this.steps[0].player;
+    if (order !== null) this.you = order ^ this.#first;
     await this.resume();
   }
 
@@ -235,6 +237,11 @@ export class Match {
     if (this.steps.length && !this.isComputersTurn) await this.resume();
   }
 
+  /** The player who moves first; 0 where chance decides. */
+  get #first() {
+    return Math.max(0, this.steps[0].player);
+  }
+
   /** Whether the user's move is waiting for the engine. */
   get #isMoving() {
     return this.#moving === this.#turn;
@@ -245,7 +252,7 @@ export class Match {
     const { isResigned, player } = this.position;
     const before = isResigned && player === this.you ? this.steps : this.steps.slice(0, -1);
     return before.findLastIndex(
-      ({ player }) => this.you === null || this.you === player,
+      ({ player }) => player !== CHANCE && (this.you ?? player) === player,
     );
   }
 
@@ -261,10 +268,16 @@ export class Match {
     return ++this.#turn;
   }
 
-  /** Plays the computer's moves until the user is to move or the game is over. */
+  /** Plays the computer's moves, and lets the engine draw the outcomes of chance, until
+   *  the user is to move or the game is over. */
   async #continue(turn) {
     this.page.onChange();
     while (turn === this.#turn && this.isComputersTurn) {
+      if (this.position.player === CHANCE) {
+        if (!(await this.#add(this.engine.roll(this.actions), turn))) return;
+        this.page.onChange();
+        continue;
+      }
       const shown = new Promise((resolve) => {
         setTimeout(resolve, this.you === null ? WATCH_PAUSE : PAUSE);
       });
@@ -277,7 +290,8 @@ export class Match {
     }
     if (turn !== this.#turn || !this.settings.analyzes) return;
     const { position } = this.shown; // null until it is answered
-    if (position && !position.isOver) await this.#decide("hint", this.ply, turn);
+    const isUnknown = !position || position.isOver || position.player === CHANCE;
+    if (!isUnknown) await this.#decide("hint", this.ply, turn);
   }
 
   async #decide(purpose, ply, turn) {
@@ -331,8 +345,13 @@ export class Match {
   }
 
   /** Plays a move; returns false if it was cancelled. */
-  async #play(action, turn) {
-    const position = await this.engine.position([...this.actions, action]);
+  #play(action, turn) {
+    return this.#add(this.engine.position([...this.actions, action]), turn);
+  }
+
+  /** Adds the requested next position; returns false if it was cancelled. */
+  async #add(request, turn) {
+    const position = await request;
     if (turn !== this.#turn) return false;
     const { last: move, player } = position;
     this.steps.push({ move, player, position, decision: null, tree: null });

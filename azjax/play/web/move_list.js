@@ -1,5 +1,6 @@
 /** The list of moves, with buttons to step through them. */
 import { tag } from "./elements.js";
+import { CHANCE } from "./engine.js";
 import { markText } from "./review.js";
 import { outcomeText } from "./texts.js";
 
@@ -70,13 +71,14 @@ export class MoveList {
     }
   }
 
-  /** Appends the next move; each turn of player 0 begins a line. */
+  /** Appends the next move; each turn of player 0 begins a line, with its roll. */
   #append(steps) {
     const ply = this.#buttons.length + 1;
     const { text } = steps[ply].move;
-    const begins = steps[ply - 1].player === 0 && steps[ply - 2]?.player !== 0;
+    const begins = moverOf(steps, ply) === 0 && moverOf(steps, ply - 1) !== 0;
     if (ply === 1 || begins) this.list.append(tag("li", {}));
     const button = tag("button", { type: "button", tabIndex: -1 }, text);
+    button.classList.toggle("outcome", steps[ply - 1].player === CHANCE);
     button.onclick = () => this.onLook(ply);
     this.list.lastElementChild.append(button);
     this.#buttons.push(button);
@@ -105,6 +107,12 @@ export class MoveList {
       );
     }
   }
+}
+
+/** Returns the player of a move; of an outcome of chance, who is to move after it. */
+function moverOf(steps, ply) {
+  const mover = steps[ply - 1]?.player;
+  return mover === CHANCE ? steps[ply].player : mover;
 }
 
 /**

@@ -130,7 +130,7 @@ function download({ name, text }) {
  */
 export function gameFile(game, computer, { steps, you, position }) {
   const [first, second] = [0, 1].map((side) => (side === you ? "human" : computer));
-  const moves = steps.slice(1).map(({ move }) => move.text);
+  const moves = steps.slice(1).map(({ move }) => move.text.replaceAll(" ", "_"));
   const { isOver, isResigned, rewards } = position;
   const result = `${RESULTS[rewards[0]]}${isResigned ? FORFEIT : ""}`;
   const lines = [

@@ -1,4 +1,5 @@
 /** Texts for people. */
+import { CHANCE } from "./engine.js";
 
 /**
  * Returns the result of a game.
@@ -59,20 +60,31 @@ export function stateText({ state, share }) {
  * @param {string} stage what runs before an answer, such as compiling
  */
 export function statusText({ steps, position, you, isPaused, isStuck }, sides, stage) {
-  const { last, isOver, player } = position;
-  if (isOver) return outcomeText(position, you, sides);
+  const { isOver, player } = position;
+  const news = newsText(steps, you, sides);
+  const endsByChance = steps.at(-2)?.player === CHANCE;
+  if (isOver) return `${endsByChance ? news : ""}${outcomeText(position, you, sides)}`;
   const isYours = player === you;
-  const news = last ? `${moverText(steps.at(-2).player, you, sides)} played ${last.text}. ` : "";
   if (isYours) {
-    const yours = last ? `${news}Your turn.` : `You move first, with ${sides[you]}.`;
+    const yours = news ? `${news}Your turn.` : `You move first, with ${sides[you]}.`;
     return stage ? `${yours} ${stage}` : yours;
   }
   if (isStuck) return `${news}The computer failed: choose another opponent, or start a new game.`;
   if (isPaused) return `${news}Paused.`;
-  if (stage) return `${news}${stage}`;
+  if (stage || player === CHANCE) return `${news}${stage}`;
   return you === null
     ? `${news}${capital(sides[player])} to move`
     : `${news}The computer is thinking`;
+}
+
+/** Returns the last move, and the outcome of chance after it. */
+function newsText(steps, you, sides) {
+  const { move } = steps.at(-1);
+  if (!move) return "";
+  const mover = steps.at(-2).player;
+  const before = mover === CHANCE ? newsText(steps.slice(0, -1), you, sides) : "";
+  if (mover === CHANCE) return `${before}${capital(move.text)}. `;
+  return `${moverText(mover, you, sides)} played ${move.text}. `;
 }
 
 function moverText(mover, you, sides) {

@@ -3,13 +3,15 @@ import threading
 import numpy as np
 import pytest
 from flax import struct
+from play.heads import Heads
+from rich.console import Console
 from textual import events
 from textual.geometry import Size
 from textual.widgets import Input
 
 from azjax import games, players
 from azjax.games.host import first_state, legal_actions, next_state
-from azjax.play.screen.app import Help, Pointing, Waiting
+from azjax.play.screen.app import Help, Pointing, Waiting, side_panel
 
 GAME = games.make("tic_tac_toe")
 
@@ -396,3 +398,21 @@ def test_hints_are_shown_if_few_cells_are_legal():
     assert len(position("othello")[2].hints(None)) == 4
     assert position("go:5")[2].hints(None) == []
     assert position("tic_tac_toe")[2].hints(None) == []
+
+
+def test_outcomes_of_chance_are_shown_above_the_board_and_among_the_moves(drive):
+    async def visit(page):
+        assert page.title.endswith("heads: your move, with the crosses")
+        await page.press("enter")
+        assert page.moves == "heads b2 heads a3 heads"
+        assert page.message == "heads: it plays a3, expects +0.50 for the rings"
+        assert page.title.endswith("heads: your move, with the crosses")
+        console = Console(width=60, color_system=None)
+        with console.capture() as capture:
+            console.print(side_panel(page.app.session))
+        lines = [line.split() for line in capture.get().splitlines()]
+        assert lines[-1] == ["1.", "heads", "b2", "heads", "a3", "2.", "heads"]
+        await page.press("f4")
+        assert page.moves == "heads"
+
+    drive(visit, Heads())

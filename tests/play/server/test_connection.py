@@ -5,9 +5,11 @@ import threading
 import time
 
 import pytest
+from coin_toss import CoinToss
 from starlette.testclient import TestClient
 from starlette.websockets import WebSocketDisconnect
 
+from azjax import games
 from azjax.play.incremental_search import IncrementalSearch
 from azjax.play.server import PlayerRegistry, ServerLimits, make_catalog
 from azjax.play.server.app import make_app
@@ -502,3 +504,22 @@ def test_a_decision_that_is_not_json_is_an_error(started, monkeypatch):
         lambda *_, **__: {"value": float("nan")},
     )
     assert decide(started)[0] == "error"
+
+
+def test_the_server_draws_the_outcomes_of_chance(tmp_path, monkeypatch):
+    monkeypatch.setitem(games.registry._GAMES, "coin_toss", CoinToss)
+    registry = PlayerRegistry(make_catalog(["coin_toss"], (), tmp_path), ServerLimits())
+    with connected(registry) as page:
+        _, _, progress = page.ask("start", game="coin_toss", player="random")
+        assert progress[0]["position"]["moves"] == []
+        kind, position, _ = page.ask("roll", actions=[])
+        assert (kind, position["last"]["action"] in (9, 10)) == ("answer", True)
+        answer = page.ask("decide", actions=[], simulations=None)
+        assert answer[:2] == (
+            "error",
+            "the position waits for chance: nobody is to move",
+        )
+        answer = page.ask("roll", actions=[9])
+        assert answer[:2] == ("error", "the position does not wait for chance")
+        kind, decision, _ = page.ask("decide", actions=[9, 4, 10], simulations=None)
+        assert (kind, decision["action"] in range(9)) == ("answer", True)

@@ -7,6 +7,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from coin_toss import CoinToss
 from compiled_games import compiled
 
 from azjax import games
@@ -14,11 +15,14 @@ from azjax.games import GameRecord
 from azjax.games.host import legal_actions, next_state, rewards
 from azjax.play.server.messages import MAX_TEXT
 from azjax.play.server.positions import (
+    CHANCE,
     Rules,
     describe_decision,
+    describe_moves,
     describe_position,
     describe_record,
     describe_review,
+    describe_roll,
     describe_start,
     describe_text,
     describe_tree,
@@ -486,3 +490,56 @@ def test_hostile_texts_are_refused_in_one_short_line(name):
             describe_text(compiled(name), text)
         assert len(str(refused.value)) < 400, text[:20]
         assert "\n" not in str(refused.value), text[:20]
+
+
+@pytest.fixture(scope="module")
+def dice():
+    return Rules(CoinToss(), 100)
+
+
+def test_a_position_waits_for_chance_and_outcomes_are_moves(dice):
+    waiting = describe_position(dice, (9, 4))
+    assert (waiting["player"], waiting["moves"]) == (CHANCE, [])
+    assert waiting["last"] == {"action": 4, "text": "b2", "cells": [4]}
+    after = describe_position(dice, (9, 4, 10))
+    assert after["last"] == {"action": 10, "text": "tails", "cells": []}
+    assert (after["player"], after["marked"]) == (0, waiting["marked"])
+    assert len(after["moves"]) == 8
+    moves = [(m["text"], m["player"]) for m in describe_moves(dice, (9, 4, 10, 0))]
+    assert moves == [("heads", CHANCE), ("b2", 0), ("tails", CHANCE), ("a3", 0)]
+    assert dice.max_actions == 2 * 9 + 1
+
+
+@pytest.mark.parametrize(
+    ("actions", "error"),
+    [
+        ((11,), r"^action 11, number 1, is no outcome of chance that is possible; pos"),
+        ((4,), r"^action 4, number 1, .* possible: 9 10$"),
+        ((9, 10), r"^action 10, number 2, is not legal; legal: 0 1"),
+        ((9, 4, 12), r"number 3, .* possible: 9 10 11$"),
+    ],
+)
+def test_an_impossible_outcome_is_an_error_with_the_possible_ones(dice, actions, error):
+    with pytest.raises(ValueError, match=error):
+        dice.state(actions)
+
+
+def test_outcomes_are_drawn_by_their_probabilities(dice):
+    rng = np.random.default_rng(0)
+    drawn = [describe_roll(dice, (), rng)["last"]["text"] for _ in range(30)]
+    assert {*drawn} == {"heads", "tails"}
+    with pytest.raises(ValueError, match="does not wait for chance"):
+        describe_roll(dice, (9,), rng)
+
+
+def test_outcomes_of_chance_are_nodes_of_the_tree(dice):
+    branches = Branches(
+        parents=np.int32([-1, 0, 1, 2]),
+        actions=np.int32([-1, 4, 10, 0]),
+        priors=np.float32([1, 0.5, 0.25, 0.125]),
+        visits=np.int32([9, 5, 4, 3]),
+        values=np.float32([0.1, 0.5, -0.5, 0.25]),
+    )
+    nodes = describe_tree(dice, dice.state((9,)), branches)
+    texts = [(node["text"], node["player"]) for node in nodes]
+    assert texts == [("b2", 0), ("tails", 1), ("a3", 0)]
