@@ -266,7 +266,7 @@ def test_q_learning_takes_the_value_of_the_players_own_next_turn_as_it_is(oppone
             return move(params, state, jnp.float32(1), rng_key)
 
         keys = jax.random.split(KEY, 40)
-        return jax.lax.scan(step, start_q_games(GAME, 16), keys)[1]
+        return jax.lax.scan(step, start_q_games(GAME, 16, KEY), keys)[1]
 
     moves = play()
     learned = np.asarray(moves.is_move & (moves.discount != 0))

@@ -49,6 +49,8 @@ class Rows(NamedTuple):
     reward: `[N]` float32; to the player who moved.
     terminated: `[N]` bool; whether the move ended the game.
     simulations: `[N]` int32; of the search.
+    outcome: `[N]` int16; of chance after the move, -1 where none followed; None in
+        games without chance.
     """
 
     game: np.ndarray
@@ -66,6 +68,7 @@ class Rows(NamedTuple):
     reward: np.ndarray
     terminated: np.ndarray
     simulations: np.ndarray
+    outcome: np.ndarray | None = None
 
 
 def file_schema(game: Game, *, run: str) -> pa.Schema:
@@ -100,6 +103,8 @@ def file_schema(game: Game, *, run: str) -> pa.Schema:
         ("simulations", pa.int32()),
         ("full_search", pa.bool_()),
     ]
+    if game.num_outcomes:
+        columns.append(("outcome", pa.int16()))
     return pa.schema(columns, {_METADATA: json.dumps(about).encode()})
 
 
@@ -177,9 +182,11 @@ def check_values(rows: Rows, game: Game) -> None:
     of_row = np.repeat(np.arange(len(rows.game)), rows.policy_counts)
     sums = np.bincount(of_row, probabilities, minlength=len(rows.game))
     last = game.num_actions - 1
+    outcomes = np.zeros(0, np.int16) if rows.outcome is None else rows.outcome
     known_values = rows.policy_values[~np.isnan(rows.policy_values)]
     for name, values, low, high, tolerance in (
         ("move", rows.move, 0, last, 0),
+        ("outcome", outcomes, -1, game.num_outcomes - 1, 0),
         ("policy_actions", actions, 0, last, 0),
         ("policy_probabilities", probabilities, 0, 1, 0.001),
         ("policy_values", known_values, -1, 1, 0.001),

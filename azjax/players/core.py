@@ -40,11 +40,12 @@ class Branches(NamedTuple):
     parent.
 
     parents: `[B, N]` int32; index of the parent among the N nodes; -1 for the root.
-    actions: `[B, N]` int32; the move that leads to the node; -1 for the root.
+    actions: `[B, N]` int32; the move that leads to the node, an action or A + k for
+        outcome k of chance; -1 for the root.
     priors: `[B, N]` float32; prior probability of that move; 1 for the root.
     visits: `[B, N]` int32; visit counts; 0 where a tree has fewer nodes.
     values: `[B, N]` float32; expected result in [-1, 1] for the player who made the
-        move; for the root, for the player to move.
+        move, or whose roll it was; for the root, for the player to move.
     """
 
     parents: jax.Array
@@ -61,8 +62,8 @@ class Analysis(NamedTuple):
     visits: `[B, A]` int32; visit counts of the moves.
     action_values: `[B, A]` float32; expected result of each move for the player who
         makes it, in [-1, 1]; 0 where not visited.
-    line: `[B, L]` int32; the principal variation, which starts with the chosen move; -1
-        after its end.
+    line: `[B, L]` int32; the principal variation, which starts with the chosen move and
+        goes on until chance decides; -1 after its end.
     branches: the most visited nodes; None without a tree.
     """
 

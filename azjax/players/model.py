@@ -23,6 +23,8 @@ import numpy as np
 from flax import struct
 
 from azjax.games import Game, State
+from azjax.games.chance import after_outcome, outcome_probabilities
+from azjax.games.core import select
 from azjax.networks import (
     Network,
     Variables,
@@ -30,7 +32,7 @@ from azjax.networks import (
     predict,
     result_probabilities,
 )
-from azjax.search import Tree
+from azjax.search import Chance, ChanceModel, ChanceTree, Model, Tree
 
 _LOWEST = np.finfo(np.float32).min
 _WORD = 32
@@ -54,7 +56,7 @@ SearchState = Any  # a game's `State`, or `ListedState`; Any as in the types of 
 
 def num_edges(game: Game) -> int:
     """Returns E, the edges of each node in searches of a game."""
-    return game.max_legal_actions or game.num_actions
+    return max(game.max_legal_actions or game.num_actions, game.num_outcomes)
 
 
 def to_search(game: Game, states: State, legal: jax.Array | None = None) -> SearchState:
@@ -105,6 +107,14 @@ def without_actions(states: SearchState) -> State:
     return states.state if isinstance(states, ListedState) else states
 
 
+def like_search(states: State, other: SearchState) -> SearchState:
+    """Returns B positions that wait for chance as states of a search, of the type of
+    other ones; their edges are outcomes, so that no actions are listed."""
+    if not isinstance(other, ListedState):
+        return states
+    return ListedState(state=states, actions=jnp.zeros_like(other.actions))
+
+
 def at_edges(states: SearchState, numbers: jax.Array, fill: Any) -> jax.Array:
     """Returns `[B, E]` numbers of the edges of B states, `fill` where there is no edge.
 
@@ -143,10 +153,11 @@ def action_of(states: SearchState, edge: jax.Array) -> jax.Array:
     )
 
 
-def actions_in(tree: Tree, node: jax.Array, edge: jax.Array) -> jax.Array:
-    """Returns the actions of edges in B trees.
+def moves_in(game: Game, tree: Tree, node: jax.Array, edge: jax.Array) -> jax.Array:
+    """Returns the moves of edges in B trees: actions, or A + k for outcome k of chance.
 
     Args:
+        game: the game.
         tree: the trees.
         node: `[B, ...]` int32; nodes of each tree.
         edge: `[B, ...]` int32; an edge of each of these nodes.
@@ -154,11 +165,13 @@ def actions_in(tree: Tree, node: jax.Array, edge: jax.Array) -> jax.Array:
     Returns:
         `[B, ...]` int32.
     """
-    states = tree.embeddings
-    if not isinstance(states, ListedState):
-        return edge
-    game = jnp.arange(len(node)).reshape(-1, *(1,) * (node.ndim - 1))
-    return states.actions[game, node, edge].astype(jnp.int32)
+    states, moves = tree.embeddings, edge
+    row = jnp.arange(len(node)).reshape(-1, *(1,) * (node.ndim - 1))
+    if isinstance(states, ListedState):
+        moves = states.actions[row, node, edge].astype(jnp.int32)
+    if isinstance(tree, ChanceTree):
+        moves = jnp.where(tree.is_chance[row, node], game.num_actions + edge, moves)
+    return moves
 
 
 def evaluate(
@@ -232,7 +245,7 @@ def _with_edges(
     return embedding, at_edges(embedding, policy_logits, _LOWEST)
 
 
-def make_recurrent_fn(game: Game, network: Network) -> mctx.RecurrentFn:
+def make_recurrent_fn(game: Game, network: Network) -> Model:
     """Returns the model: `(variables, rng_key, edge, states) -> (output, states)`; see
     `recurrent_fn_of`."""
 
@@ -246,35 +259,90 @@ def make_recurrent_fn(game: Game, network: Network) -> mctx.RecurrentFn:
 def recurrent_fn_of(
     game: Game,
     evaluate: Callable[[Variables, jax.Array, State], tuple[jax.Array, jax.Array]],
-) -> mctx.RecurrentFn:
-    """Returns the model: `(variables, rng_key, edge, states) -> (output, states)`.
-
-    `edge` is `[B]` int32, the leaves of `states` are `[B, ...]`. The output has
-    `reward`, `discount` and `value`, `[B]`, and `prior_logits`, `[B, E]`.
-
-    Rewards are for the player who moves, values for the player to move next; the
-    discount is that of `turn_discount`. A terminated position is absorbing: reward,
-    value and discount are 0.
+) -> Model:
+    """Returns the model of a game with a network.
 
     Args:
         game: the game.
         evaluate: `(variables, rng_key, states)` to the outputs of `evaluate`.
     """
 
-    def recurrent_fn(variables, rng_key, edge, embedding):
-        states = without_actions(embedding)
-        after = jax.vmap(game.step)(states, action_of(embedding, edge))
-        logits, result = evaluate(variables, rng_key, after)
-        embedding, prior_logits = _with_edges(game, after, logits)
-        fields = {
-            "reward": mover_reward(game, states, after),
-            "discount": turn_discount(game, states, after),
-            "prior_logits": prior_logits,
-            "value": jnp.where(after.terminated, 0.0, expected_value(result)),
-        }
-        return mctx.RecurrentFnOutput(**fields), embedding
+    def look(variables, rng_key, states):
+        logits, result = evaluate(variables, rng_key, states)
+        return *_with_edges(game, states, logits), expected_value(result)
 
-    return recurrent_fn
+    return make_model(game, look)
+
+
+def make_model(
+    game: Game,
+    look: Callable[[Any, jax.Array, State], tuple[SearchState, jax.Array, jax.Array]],
+) -> Model:
+    """Returns the model: `(params, rng_key, edge, states) -> (output, states)`.
+
+    `edge` is `[B]` int32, the leaves of `states` are `[B, ...]`. The output has
+    `reward`, `discount` and `value`, `[B]`, and `prior_logits`, `[B, E]`.
+
+    Rewards are for the player who moves, values for the player to move next; the
+    discount is that of `turn_discount`. A terminated position is absorbing: reward,
+    value and discount are 0. In games with chance it is a `ChanceModel`, in which edge
+    `k` of a state that waits for chance stands for outcome `k`.
+
+    Args:
+        game: the game.
+        look: `(params, rng_key, states)` to the positions as states of a search, their
+            `[B, E]` prior logits, and `[B]` values for the players to move.
+    """
+
+    def recurrent_fn(params, rng_key, edge, embedding):
+        before = without_actions(embedding)
+        after = jax.vmap(game.step)(before, action_of(embedding, edge))
+        chance = ()
+        if game.num_outcomes:
+            before, after, *chance = _chance_after(game, before, after, edge, embedding)
+        embedding, prior_logits, value = look(params, rng_key, after)
+        fields = {
+            "reward": mover_reward(game, before, after),
+            "discount": turn_discount(game, before, after),
+            "prior_logits": prior_logits,
+            "value": jnp.where(after.terminated, 0.0, value),
+        }
+        return mctx.RecurrentFnOutput(**fields), embedding, *chance
+
+    return ChanceModel(recurrent_fn) if game.num_outcomes else recurrent_fn
+
+
+def _chance_after(
+    game: Game, before: State, after: State, edge: jax.Array, embedding: SearchState
+) -> tuple[State, State, Chance]:
+    """Returns the last step of B moves in a game with chance, by an action or by an
+    outcome: the states before it and after it, and the `Chance` between.
+
+    Args:
+        game: the game.
+        before: the states before the moves, leaves `[B, ...]`.
+        after: the states after the actions.
+        edge: `[B]` int32; outcomes where `before` waits for chance.
+        embedding: `before` as states of a search.
+    """
+    has_waited = outcome_probabilities(game, before).any(axis=-1)
+    waiting = jax.vmap(select)(has_waited, before, after)
+    probabilities = outcome_probabilities(game, waiting)
+    waits = probabilities.any(axis=-1)
+    likeliest = probabilities.argmax(axis=-1).astype(jnp.int32)
+    outcome = jnp.where(has_waited, edge, likeliest)
+    logits = jnp.where(probabilities > 0, jnp.log(probabilities), _LOWEST)
+    missing = num_edges(game) - game.num_outcomes
+    chance = Chance(
+        waits=waits & ~has_waited,
+        reward=mover_reward(game, before, waiting),
+        discount=turn_discount(game, before, waiting),
+        logits=jnp.pad(logits, ((0, 0), (0, missing)), constant_values=_LOWEST),
+        outcome=outcome,
+        embedding=like_search(waiting, embedding),
+    )
+    after = after_outcome(game, waiting, jnp.where(waits, outcome, -1))
+    return jax.vmap(select)(waits, waiting, before), after, chance
 
 
 def moves_again(game: Game, before: State, after: State) -> jax.Array:

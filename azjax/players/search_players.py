@@ -10,25 +10,26 @@ import mctx
 from flax import struct
 
 from azjax.games import Game, State, random_action
+from azjax.games.chance import after_outcome, outcome_probabilities, random_outcome
 from azjax.networks import Network, Variables, cast_variables
 from azjax.players.core import Analysis, Branches, Choice
 from azjax.players.model import (
     SearchState,
     action_of,
-    actions_in,
     at_edges,
     by_action,
     evaluate,
     is_illegal,
+    make_model,
     make_recurrent_fn,
     make_root,
-    mover_reward,
+    moves_in,
     num_edges,
     to_search,
-    turn_discount,
-    without_actions,
 )
 from azjax.search import (
+    ChanceTree,
+    Model,
     SearchConfig,
     SearchSlice,
     Tree,
@@ -40,6 +41,7 @@ from azjax.search import (
     uct_policy,
 )
 from azjax.search.keys import draw, draw_uniform, fold_in, split_keys
+from azjax.search.nodes import num_new_nodes
 
 MAX_LINE = 16  # moves of a principal variation
 MAX_BRANCHES = 64  # nodes
@@ -105,7 +107,11 @@ class AlphaZeroPlayer(SearchPlayer):
         """Returns B empty trees; None if no trees are kept."""
         embedding = to_search(self.game, states)
         return init_trees(
-            self.search, embedding, num_edges(self.game), self.simulations
+            self.search,
+            embedding,
+            num_edges(self.game),
+            self.simulations,
+            has_chance=self.game.num_outcomes > 0,
         )
 
     def analyze(
@@ -175,9 +181,10 @@ class MCTSPlayer(SearchPlayer):
         """Returns B empty trees; None if no trees are kept."""
         if not self.tree_reuse_nodes:
             return None
-        num_nodes = self.tree_reuse_nodes + self.simulations
-        embedding = to_search(self.game, states)
-        return empty_tree(embedding, num_edges(self.game), num_nodes)
+        has_chance = self.game.num_outcomes > 0
+        num_nodes = self.tree_reuse_nodes + num_new_nodes(self.simulations, has_chance)
+        embedding, edges = to_search(self.game, states), num_edges(self.game)
+        return empty_tree(embedding, edges, num_nodes, has_chance=has_chance)
 
     def analyze(
         self,
@@ -230,26 +237,18 @@ class MCTSPlayer(SearchPlayer):
         return choice, analysis, kept
 
 
-def make_playout_fn(game: Game) -> mctx.RecurrentFn:
+def make_playout_fn(game: Game) -> Model:
     """Returns the model for search without a network: the value is the result of a
     random playout and the prior is a random order."""
 
-    def recurrent_fn(params, rng_key, edge, embedding):
+    def look(params, rng_key, states):
         del params
         playout_key, order_key = split_keys(rng_key, 2)
-        states = without_actions(embedding)
-        after = jax.vmap(game.step)(states, action_of(embedding, edge))
-        embedding, legal = _to_search(game, after)
-        result = playout_results(game, playout_key, after)
-        fields = {
-            "reward": mover_reward(game, states, after),
-            "discount": turn_discount(game, states, after),
-            "prior_logits": _random_order(order_key, legal),
-            "value": jnp.where(after.terminated, 0.0, result),
-        }
-        return mctx.RecurrentFnOutput(**fields), embedding
+        embedding, legal = _to_search(game, states)
+        result = playout_results(game, playout_key, states)
+        return embedding, _random_order(order_key, legal), result
 
-    return recurrent_fn
+    return make_model(game, look)
 
 
 def playout_results(game: Game, rng_key: jax.Array, states: State) -> jax.Array:
@@ -268,7 +267,13 @@ def playout_results(game: Game, rng_key: jax.Array, states: State) -> jax.Array:
         move, states = carry
         legal = jax.vmap(game.legal_action_mask)(states)
         action = draw(random_action, fold_in(rng_key, move), legal)
-        return move + 1, jax.vmap(game.step)(states, action)
+        states = jax.vmap(game.step)(states, action)
+        if game.num_outcomes:
+            probabilities = outcome_probabilities(game, states)
+            key = fold_in(rng_key, game.max_moves + move)
+            outcome = draw(random_outcome, key, probabilities)
+            states = after_outcome(game, states, outcome)
+        return move + 1, states
 
     _, ends = jax.lax.while_loop(
         lambda carry: ~carry[1].terminated.all(), play_move, (jnp.int32(0), states)
@@ -318,47 +323,50 @@ def analysis_of(
         action_values=of_actions(
             jnp.where(summary.visit_counts > 0, summary.qvalues, 0.0)
         ),
-        line=_line(tree, edge),
-        branches=_branches(tree),
+        line=_line(game, tree, edge),
+        branches=_branches(game, tree),
     )
 
 
-def _branches(tree: Tree) -> Branches:
+def _branches(game: Game, tree: Tree) -> Branches:
     """Returns the most visited nodes; a parent has more visits than its child, so all
     parents are among them."""
     most = min(MAX_BRANCHES, tree.node_visits.shape[1])
     visits, nodes = jax.lax.top_k(tree.node_visits, most)
-    game = jnp.arange(len(nodes))[:, None]
-    parents, edges = tree.parents[game, nodes], tree.action_from_parent[game, nodes]
+    row = jnp.arange(len(nodes))[:, None]
+    parents, edges = tree.parents[row, nodes], tree.action_from_parent[row, nodes]
     is_below = (visits > 0) & (nodes != tree.ROOT_INDEX)
-    edge = game, parents, edges
+    edge = row, parents, edges
     qvalues = (
         tree.children_rewards[edge]
         + tree.children_discounts[edge] * tree.children_values[edge]
     )
-    logits = tree.children_prior_logits[game, parents].astype(jnp.float32)
+    logits = tree.children_prior_logits[row, parents].astype(jnp.float32)
     priors = jnp.take_along_axis(jax.nn.softmax(logits), edges[..., None], axis=-1)
     ranks = (nodes[:, None] == parents[..., None]).argmax(axis=-1)
     return Branches(
         parents=jnp.where(is_below, ranks, -1).astype(jnp.int32),
-        actions=jnp.where(is_below, actions_in(tree, parents, edges), -1),
+        actions=jnp.where(is_below, moves_in(game, tree, parents, edges), -1),
         priors=jnp.where(is_below, priors[..., 0], 1.0),
         visits=visits.astype(jnp.int32),
-        values=jnp.where(is_below, qvalues, tree.node_values[game, nodes]),
+        values=jnp.where(is_below, qvalues, tree.node_values[row, nodes]),
     )
 
 
-def _line(tree: Tree, edge: jax.Array) -> jax.Array:
-    """Returns `[B, L]`: the chosen move, then always the most visited move."""
-    game = jnp.arange(edge.shape[0])
+def _line(game: Game, tree: Tree, edge: jax.Array) -> jax.Array:
+    """Returns `[B, L]`: the chosen move, then always the most visited move, up
+    to a chance node."""
+    row = jnp.arange(edge.shape[0])
 
     def descend(carry, _):
         node, edge = carry
         is_node = node >= 0
-        shown = jnp.where(is_node, actions_in(tree, node, edge), -1)
-        child = jnp.where(is_node, tree.children_index[game, node, edge], -1)
-        visits = tree.children_visits[game, child]
+        shown = jnp.where(is_node, moves_in(game, tree, node, edge), -1)
+        child = jnp.where(is_node, tree.children_index[row, node, edge], -1)
+        visits = tree.children_visits[row, child]
         is_searched = (child >= 0) & (visits.max(axis=-1) > 0)
+        if isinstance(tree, ChanceTree):
+            is_searched &= ~tree.is_chance[row, child]
         next_edge = visits.argmax(axis=-1).astype(jnp.int32)
         return (jnp.where(is_searched, child, -1), next_edge), shown
 

@@ -61,24 +61,28 @@ from azjax.search.config import (
     SearchConfig,
     register_search,
 )
-from azjax.search.conversion import ProvenTree
+from azjax.search.conversion import ChanceTree, ProvenTree
 from azjax.search.gumbel import GumbelConfig, gumbel_policy
 from azjax.search.memory import search_bytes, tree_bytes
 from azjax.search.muzero import gumbel_muzero_policy, muzero_policy
 from azjax.search.roots import improved_value
 from azjax.search.subtree import empty_tree, find, init_trees, subtree
 from azjax.search.tree_search import SearchSlice, search
-from azjax.search.types import PolicyOutput, Tree
+from azjax.search.types import Chance, ChanceModel, Model, PolicyOutput, Tree
 from azjax.search.uct import uct_policy
 
 __all__ = [
     "MAX_NODES",
     "SEARCHES",
     "AlphaZeroConfig",
+    "Chance",
+    "ChanceModel",
+    "ChanceTree",
     "GumbelConfig",
     "GumbelMuZeroExtraData",
     "InteriorActionSelectionFn",
     "LoopFn",
+    "Model",
     "PolicyOutput",
     "ProvenTree",
     "RecurrentFn",

@@ -7,7 +7,6 @@ from typing import Annotated, Any, ClassVar
 
 import jax
 import jax.numpy as jnp
-import mctx
 
 from azjax.search.config import SearchConfig, register_search
 from azjax.search.keys import draw, split_keys
@@ -23,7 +22,7 @@ from azjax.search.roots import (
 )
 from azjax.search.selection import pruned_visits, puct_root_selection, puct_selection
 from azjax.search.tree_search import search
-from azjax.search.types import PolicyOutput, RootFnOutput
+from azjax.search.types import Model, PolicyOutput, RootFnOutput
 from azjax.settings import Fraction, Within
 
 
@@ -87,7 +86,7 @@ def alphazero_policy(
     params: Any,
     rng_key: jax.Array,
     root: RootFnOutput,
-    recurrent_fn: mctx.RecurrentFn,
+    recurrent_fn: Model,
     num_simulations: int,
     *,
     invalid_actions: jax.Array | None = None,

@@ -117,6 +117,12 @@ def _update_listed(nodes: Nodes, paths: Paths, select: Select | None) -> Nodes:
         statistics = statistics.update(
             above, link=edge.link, edge_visits=edge.visits, qvalue=edge.qvalue
         )
+        if (is_chance := rows.evaluation.is_chance) is not None:
+            # These values depend on the edges to the outcomes, which are now stored.
+            stored = statistics[entry]
+            rows, edge = _with_chance_values(rows, edge, stored, is_chance)
+            statistics = statistics.update(at, value=rows.statistics.value)
+            statistics = statistics.update(above, qvalue=edge.qvalue)
         # The next simulation follows these selections.
         if select is not None:
             updated = statistics[entry]
@@ -160,17 +166,14 @@ def _update_levels(nodes: Nodes, paths: Paths, select: Select | None) -> Nodes:
         rows, is_leaf, is_updated = _rows_of_levels(now, paths, top)
         value, backup_value = _pass_up(now, rows, is_leaf, value)
         rows, edge = _add_visit(now, rows, is_updated, backup_value, is_leaf)
-        # The edge to a node is stored in its parent, one level up; the last level gets
-        # the first edges of the levels below. One array takes fewer kernels to shift
-        # than four.
-        edges = jnp.stack(
-            [*edge[:3], jax.lax.bitcast_convert_type(edge.qvalue, jnp.int32)]
-        )
-        action, link, visits, qvalue = jnp.concatenate([edges[:, 1:], below], axis=1)
-        qvalue = jax.lax.bitcast_convert_type(qvalue, jnp.float32)
-        child = Edge(action, link, visits, qvalue)
+        has_child = is_updated & ~is_leaf
+        edges, new = _pass_edges_up(rows.statistics, edge, below, has_child)
+        if (is_chance := rows.evaluation.is_chance) is not None:
+            # These values depend on the edges to the outcomes, which are now known, and
+            # the nodes above them get these values.
+            rows, edge = _with_chance_values(rows, edge, new, is_chance)
+            edges, new = _pass_edges_up(rows.statistics, edge, below, has_child)
         at = jnp.where(is_updated, rows.entry, nodes.size)
-        new = _with_edge(rows.statistics, child, is_updated & ~is_leaf)
         if select is not None:
             # Updates `children_values` of the one-node trees; XLA removes it if unused.
             now = dataclasses.replace(
@@ -261,6 +264,54 @@ def _add_visit(
     )
     statistics = statistics._replace(visits=visits, value=value)
     return Rows(entry, statistics, evaluation), edge
+
+
+def _pass_edges_up(
+    statistics: Statistics, edge: Edge, below: jax.Array, has_child: jax.Array
+) -> tuple[jax.Array, Statistics]:
+    """Stores the edge to a node in its parent, one level up; the last level gets the
+    first edges of the levels below.
+
+    Args:
+        statistics: of the nodes, `[levels, B]`.
+        edge: the edges that lead to them.
+        below: `[4, 1, B]` int32; the first edges of the levels below.
+        has_child: `[levels, B]` bool; whether the path goes on below a node.
+
+    Returns:
+        `[4, levels, B]` int32, the edges that lead to the nodes, and the statistics.
+    """
+    # One array takes fewer kernels to shift than four.
+    edges = jnp.stack([*edge[:3], jax.lax.bitcast_convert_type(edge.qvalue, jnp.int32)])
+    action, link, visits, qvalue = jnp.concatenate([edges[:, 1:], below], axis=1)
+    qvalue = jax.lax.bitcast_convert_type(qvalue, jnp.float32)
+    child = Edge(action, link, visits, qvalue)
+    return edges, _with_edge(statistics, child, has_child)
+
+
+def _with_chance_values(
+    rows: Rows, edge: Edge, statistics: Statistics, is_chance: jax.Array
+) -> tuple[Rows, Edge]:
+    """Returns R nodes and the edges to them with the values of chance nodes: the mean
+    over the visited outcomes, weighted by probability.
+
+    Args:
+        rows: R nodes.
+        edge: the edges that lead to them.
+        statistics: of the nodes, with the edges to the outcomes.
+        is_chance: `[R]` bool.
+    """
+    evaluation = rows.evaluation
+    is_visited = statistics.edge_visits > 0
+    weights = jnp.where(is_visited, jnp.exp(evaluation.prior), 0.0)
+    total = jnp.maximum(weights.sum(axis=-1), jnp.finfo(jnp.float32).tiny)
+    mean = (weights * statistics.qvalue).sum(axis=-1) / total
+    value = jnp.where(is_chance, mean, rows.statistics.value)
+    qvalue = evaluation.reward + evaluation.discount * value
+    return (
+        rows._replace(statistics=rows.statistics._replace(value=value)),
+        edge._replace(qvalue=jnp.where(is_chance, qvalue, edge.qvalue)),
+    )
 
 
 def _with_edge(statistics: Statistics, edge: Edge, has_edge: jax.Array) -> Statistics:

@@ -5,6 +5,7 @@ import dataclasses
 from collections.abc import Callable
 from typing import Annotated, Any, ClassVar
 
+from azjax.search.nodes import num_new_nodes
 from azjax.search.types import PolicyOutput
 from azjax.settings import ConfigRegistry, Settings, Within
 
@@ -44,9 +45,10 @@ class SearchConfig(Settings, abc.ABC):
         Its arguments are those of `gumbel_policy` before the algorithm's settings:
         `(params, rng_key, root, recurrent_fn, num_simulations, *, invalid_actions)`,
         and `max_depth`, `tree` and `search_slice` of `search`; it passes `use_solver`
-        on to `search`. Its `max_depth` is the game's `max_moves`, which does not change
-        the result and saves memory. `rng_key`
-        is one key, or `[L]` for L lanes of the batch (see `azjax.search.keys`).
+        on to `search`. `recurrent_fn` is a `ChanceModel` in games with chance. Its
+        `max_depth` is the game's `max_moves`, which does not change the result and
+        saves memory. `rng_key` is one key, or `[L]` for L lanes of the batch (see
+        `azjax.search.keys`).
         `num_simulations` is static and an upper bound; with a `search_slice` its
         `total` is the number of simulations. The `action` of the `mctx.PolicyOutput`
         is the best move; `action_weights` are the policy target, 0 for illegal moves
@@ -63,9 +65,10 @@ class SearchConfig(Settings, abc.ABC):
             [0]
         """
 
-    def num_nodes(self, num_simulations: int) -> int:
+    def num_nodes(self, num_simulations: int, has_chance: bool = False) -> int:
         """Returns N: the kept nodes, or the root, and the new ones."""
-        return max(self.tree_reuse_nodes, 1) + num_simulations
+        num_new = num_new_nodes(num_simulations, has_chance)
+        return max(self.tree_reuse_nodes, 1) + num_new
 
     def to_json(self) -> dict[str, Any]:
         """Returns name and settings as `json.dumps` takes them."""

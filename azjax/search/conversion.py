@@ -33,6 +33,17 @@ class ProvenTree(Tree):
     upper: Any
 
 
+@chex.dataclass(frozen=True)
+class ChanceTree(Tree):
+    """A tree with chance nodes.
+
+    is_chance: `[B, N]` bool; whether a node is a chance node. Its children are those of
+        the outcomes, and its prior logits their log-probabilities.
+    """
+
+    is_chance: Any
+
+
 def root_bounds(tree: ProvenTree) -> Bounds:
     """Returns `[B, A]` int16 bounds of the root's moves."""
     legal = ~tree.root_invalid_actions.astype(bool)
@@ -73,6 +84,8 @@ def from_tree(tree: Tree) -> Nodes:
         action=action,
         prior=flat(tree.children_prior_logits).astype(jnp.float32),
     )
+    if isinstance(tree, ChanceTree):
+        evaluation = evaluation._replace(is_chance=flat(tree.is_chance))
     child = tree.children_index
     child = flat(jnp.where(child >= 0, child + base[..., None], UNVISITED))
     # Links say below which children simulations can continue.
@@ -103,7 +116,8 @@ def from_tree(tree: Tree) -> Nodes:
 def to_tree(
     nodes: Nodes, num_nodes: int, root_invalid_actions: jax.Array, extra_data: Any
 ) -> Tree:
-    """Returns the trees as `mctx.Tree`, or as `ProvenTree` with the solver.
+    """Returns the trees as `mctx.Tree`, as `ProvenTree` with the solver, or as
+    `ChanceTree` with chance.
 
     Args:
         nodes: the trees.
@@ -145,6 +159,8 @@ def to_tree(
         "root_invalid_actions": root_invalid_actions,
         "extra_data": extra_data,
     }
+    if evaluation.is_chance is not None:
+        return ChanceTree(**fields, is_chance=batch(evaluation.is_chance))
     if nodes.bounds is None:
         return mctx.Tree(**fields)
     lower, upper = turned(nodes.bounds, evaluation.discount)

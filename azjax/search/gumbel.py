@@ -23,7 +23,7 @@ from azjax.search.selection import (
     sequential_halving_scores,
 )
 from azjax.search.tree_search import SearchSlice, search
-from azjax.search.types import PolicyOutput, RootFnOutput, Tree
+from azjax.search.types import Model, PolicyOutput, RootFnOutput, Tree
 from azjax.settings import Within
 
 
@@ -69,7 +69,7 @@ def gumbel_policy(
     params: Any,
     rng_key: jax.Array,
     root: RootFnOutput,
-    recurrent_fn: mctx.RecurrentFn,
+    recurrent_fn: Model,
     num_simulations: int,
     *,
     invalid_actions: jax.Array | None = None,
@@ -143,7 +143,7 @@ def search_by_gumbel(
     params: Any,
     rng_key: jax.Array,
     root: RootFnOutput,
-    recurrent_fn: mctx.RecurrentFn,
+    recurrent_fn: Model,
     num_simulations: int,
     *,
     qtransform: Callable[..., Any],

@@ -7,7 +7,7 @@ import jax
 import jax.numpy as jnp
 
 from azjax.search.config import MAX_NODES, SearchConfig
-from azjax.search.nodes import empty_nodes
+from azjax.search.nodes import empty_nodes, num_new_nodes
 from azjax.search.packing import WORD
 from azjax.search.paths import empty_paths
 from azjax.search.subtree import empty_tree
@@ -21,6 +21,7 @@ def search_bytes(
     num_simulations: int,
     *,
     max_depth: int | None = None,
+    has_chance: bool = False,
 ) -> int:
     """Returns the bytes of a search's arrays, without the network's.
 
@@ -33,6 +34,7 @@ def search_bytes(
         num_actions: A.
         num_simulations: of each search.
         max_depth: longest path from the root (moves), as given to the search.
+        has_chance: whether the model is a `ChanceModel`.
 
     Example:
         >>> states = jax.ShapeDtypeStruct((4096,), jnp.int32)
@@ -44,24 +46,26 @@ def search_bytes(
     states = jax.tree.map(
         lambda leaf: jax.ShapeDtypeStruct((1, *leaf.shape[1:]), leaf.dtype), embedding
     )
-    num_nodes = config.num_nodes(num_simulations)
+    num_nodes = config.num_nodes(num_simulations, has_chance)
+    num_new = num_new_nodes(num_simulations, has_chance)
     batch_size = jax.tree.leaves(embedding)[0].shape[0]
     # Kept trees can be deeper than one search.
-    depth = num_nodes if config.tree_reuse_nodes else num_simulations
-    depth = min(max_depth or depth, depth)
+    depth = num_nodes if config.tree_reuse_nodes else num_new
+    if max_depth:
+        depth = min(num_new_nodes(max_depth, has_chance), depth)
+    kinds = {"use_solver": config.use_solver, "has_chance": has_chance}
     nodes = jax.eval_shape(
-        lambda state: empty_nodes(state, num_actions, num_nodes), states
+        lambda state: empty_nodes(state, num_actions, num_nodes, **kinds), states
     )
     packing = nodes.statistics.packing
+    depth += has_chance
     paths = jax.eval_shape(lambda: empty_paths(jnp.zeros(1, int), depth, packing))
     total = tree_bytes(paths)
     if packing is not None:
         total += paths.levels * packing.num_words * WORD.itemsize  # the updated rows
     for allocate in (empty_nodes, empty_tree)[: 2 if config.tree_reuse_nodes else 1]:
         # With tree reuse the previous trees stay until the next ones are made.
-        make = functools.partial(
-            allocate, states, num_actions, num_nodes, use_solver=config.use_solver
-        )
+        make = functools.partial(allocate, states, num_actions, num_nodes, **kinds)
         total += tree_bytes(jax.eval_shape(make))
     return batch_size * total
 

@@ -60,7 +60,9 @@ class Evaluation(NamedTuple):
         game is over.
     parent: `[R]` int32; an entry.
     action: `[R]` int32; from the parent.
-    prior: `[R, A]` float32; prior logits.
+    prior: `[R, A]` float32; prior logits; of a chance node, the log-probabilities of
+        its outcomes.
+    is_chance: `[R]` bool; whether the node is a chance node; None without chance.
     """
 
     raw_value: jax.Array
@@ -69,6 +71,7 @@ class Evaluation(NamedTuple):
     parent: jax.Array
     action: jax.Array
     prior: jax.Array
+    is_chance: jax.Array | None = None
 
 
 class Rows(NamedTuple):
@@ -109,8 +112,19 @@ class Nodes:
         return Rows(entry, self.statistics[entry], self.evaluation[entry])
 
 
+def num_new_nodes(num_simulations: int, has_chance: bool) -> int:
+    """Returns the number of nodes that simulations make: one each, or with chance up to
+    two, a chance node and the position after an outcome."""
+    return num_simulations * (2 if has_chance else 1)
+
+
 def empty_nodes(
-    embedding: Any, num_actions: int, size: int, *, use_solver: bool = False
+    embedding: Any,
+    num_actions: int,
+    size: int,
+    *,
+    use_solver: bool = False,
+    has_chance: bool = False,
 ) -> Nodes:
     """Returns trees without nodes.
 
@@ -119,6 +133,7 @@ def empty_nodes(
         num_actions: A.
         size: M.
         use_solver: whether to allocate proven bounds.
+        has_chance: whether there are chance nodes.
     """
     none = jnp.full(size, NO_PARENT, jnp.int32)
     zeros = jnp.zeros(size, jnp.float32)
@@ -132,12 +147,15 @@ def empty_nodes(
         edge_visits=jnp.zeros((size, num_actions), jnp.int32),
         qvalue=by_action,
     )
+    evaluation = Evaluation(zeros, zeros, zeros, none, none, by_action)
+    if has_chance:
+        evaluation = evaluation._replace(is_chance=jnp.zeros(size, bool))
     state = jax.tree.map(
         lambda leaf: jnp.zeros((size, *leaf.shape[1:]), leaf.dtype), embedding
     )
     return Nodes(
         statistics=Table.of(statistics),
-        evaluation=Table.of(Evaluation(zeros, zeros, zeros, none, none, by_action)),
+        evaluation=Table.of(evaluation),
         state=Table.of(state),
         bounds=unknown_bounds(size) if use_solver else None,
     )

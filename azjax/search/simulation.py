@@ -21,14 +21,14 @@ from azjax.search.nodes import (
 from azjax.search.packing import Table
 from azjax.search.paths import Paths
 from azjax.search.solver import losing_actions, store_bounds
-from azjax.search.types import Tree
+from azjax.search.types import Chance, RecurrentFnOutput, Tree
 
 
 @dataclasses.dataclass(frozen=True)
 class Simulator:
     """The constants of a search, and the functions that make a simulation.
 
-    params, recurrent_fn: the model.
+    params, recurrent_fn: the model; `has_chance`: the function of a `ChanceModel`.
     root_selection, interior_selection, caches_selection: see `search`.
     roots: the B roots; only their statistics change in a search.
     first_free: `[B]` int32; the entry of the first new node of each tree.
@@ -39,6 +39,7 @@ class Simulator:
 
     params: Any
     recurrent_fn: Callable[..., Any]
+    has_chance: bool
     root_selection: Callable[..., Any]
     interior_selection: Callable[..., Any]
     caches_selection: bool
@@ -61,7 +62,7 @@ class Simulator:
         rng_key, select_key, expand_key = split_keys(rng_key, 3)
         keys = keys_of_games(select_key, self.first_free.size)
         paths = self._select_path(nodes, paths, keys, index)
-        nodes = self._expand(nodes, paths, expand_key)
+        nodes, paths = self._expand(nodes, paths, expand_key)
         select: Select | None = self._select if self.caches_selection else None
         return rng_key, *back_up(nodes, paths, select)
 
@@ -93,12 +94,13 @@ class Simulator:
 
         for _ in rows.entry.shape:
             select = jax.vmap(select)
-        return select(trees)
+        return _or_outcome(rows, select(trees))
 
     def _select_path(
         self, nodes: Nodes, paths: Paths, keys: jax.Array, index: int | jax.Array
     ) -> Paths:
         """Selects actions from the roots down to nodes that are not expanded yet."""
+        max_depth = paths.max_depth - self.has_chance
         # At the roots: with noise, and among the legal actions.
         keys, action_keys = _split(keys)
         roots = self.roots._replace(statistics=nodes.statistics[self.roots.entry])
@@ -116,6 +118,7 @@ class Simulator:
             action = jax.vmap(self.interior_selection, in_axes=(0, 0, None, None))(
                 action_keys, self._one_node_trees(nodes, rows), jnp.int32(0), depth
             )
+            action = _or_outcome(rows, action)
             return link_of_action(rows.statistics, action), keys, action
 
         def descend(state):
@@ -123,7 +126,7 @@ class Simulator:
             entries = []
             for _ in range(levels):
                 # Paths that have ended stay as they are until the longest has ended.
-                is_descending = (link >= 0) & (depth < paths.max_depth)
+                is_descending = (link >= 0) & (depth < max_depth)
                 entry = jnp.maximum(link, 0)
                 entries.append(entry)
                 next_link, keys, selected = select(depth, entry, keys, action)
@@ -139,15 +142,15 @@ class Simulator:
 
         # Below them: `levels` at once, because a test of the loop's end takes as long.
         levels = paths.levels if self.caches_selection else 1
-        levels = min(levels, paths.max_depth - 1)
+        levels = min(levels, max_depth - 1)
         link = link_of_action(roots.statistics, root_action)
         length = 1 + (link >= 0).astype(jnp.int32)
         state = (1, link, length, paths.node, self.roots.entry, keys, root_action)
-        if 0 < levels == paths.max_depth - 1:
+        if 0 < levels == max_depth - 1:
             state = descend(state)
         elif levels:
             state = jax.lax.while_loop(
-                lambda state: (state[1] >= 0).any() & (state[0] < paths.max_depth),
+                lambda state: (state[1] >= 0).any() & (state[0] < max_depth),
                 descend,
                 (jnp.int32(1), *state[1:]),
             )
@@ -159,7 +162,9 @@ class Simulator:
             action = jnp.where(length == 1, root_action, selected)
         # The leaf is a new node, or one that exists: terminal, proven, or too deep.
         is_new = link == UNVISITED
-        leaf = jnp.where(is_new, self.first_free + index, linked_entry(link))
+        # With chance, the entry before a new leaf is kept for the chance node above it.
+        number = 2 * index + 1 if self.has_chance else index
+        leaf = jnp.where(is_new, self.first_free + number, linked_entry(link))
         num_nodes = nodes.size // leaf.size
         has_room = leaf < self.roots.entry + num_nodes
         return dataclasses.replace(
@@ -174,13 +179,20 @@ class Simulator:
             is_valid=(has_room | ~is_new) & (index < self.budget),
         )
 
-    def _expand(self, nodes: Nodes, paths: Paths, rng_key: jax.Array) -> Nodes:
-        """Evaluates the leaves and stores the model's outputs."""
-        output, embedding = self.recurrent_fn(
+    def _expand(
+        self, nodes: Nodes, paths: Paths, rng_key: jax.Array
+    ) -> tuple[Nodes, Paths]:
+        """Evaluates the leaves and stores the model's outputs. Chance nodes before them
+        become part of the paths."""
+        output, embedding, *chance = self.recurrent_fn(
             self.params, rng_key, paths.action, nodes.state[paths.parent]
         )
         # Terminal and proven leaves keep their values.
         is_evaluated = paths.is_valid & ~paths.is_terminal
+        if self.has_chance:
+            is_evaluated &= paths.is_new
+            is_chance = is_evaluated & chance[0].waits
+            nodes, paths = _add_chance_nodes(nodes, paths, output, chance[0], is_chance)
         entry = jnp.where(is_evaluated, paths.leaf, nodes.size)
         nodes = store_bounds(nodes, entry, output)
         evaluation = Evaluation(
@@ -191,11 +203,60 @@ class Simulator:
             action=paths.action,
             prior=output.prior_logits,
         )
-        return dataclasses.replace(
+        if self.has_chance:
+            evaluation = evaluation._replace(is_chance=jnp.zeros_like(is_evaluated))
+        nodes = dataclasses.replace(
             nodes,
             evaluation=nodes.evaluation.set(entry, evaluation),
             state=nodes.state.set(entry, embedding),
         )
+        return nodes, paths
+
+
+def _add_chance_nodes(
+    nodes: Nodes,
+    paths: Paths,
+    output: RecurrentFnOutput,
+    chance: Chance,
+    is_chance: jax.Array,
+) -> tuple[Nodes, Paths]:
+    """Stores the chance nodes before the leaves, where `is_chance` (`[B]` bool), and
+    returns the paths with them."""
+    entry = paths.leaf - 1
+    at = jnp.where(is_chance, entry, nodes.size)
+    evaluation = Evaluation(
+        raw_value=output.reward + output.discount * output.value,
+        reward=chance.reward,
+        discount=chance.discount,
+        parent=paths.parent,
+        action=paths.action,
+        prior=chance.logits,
+        is_chance=is_chance,
+    )
+    nodes = dataclasses.replace(
+        nodes,
+        evaluation=nodes.evaluation.set(at, evaluation),
+        state=nodes.state.set(at, chance.embedding),
+    )
+    depth = jnp.where(is_chance, paths.length, len(paths.node))
+    return nodes, dataclasses.replace(
+        paths,
+        node=paths.node.at[depth, jnp.arange(entry.size)].set(entry, mode="drop"),
+        length=paths.length + is_chance,
+        parent=jnp.where(is_chance, entry, paths.parent),
+        action=jnp.where(is_chance, chance.outcome, paths.action),
+    )
+
+
+def _or_outcome(rows: Rows, action: jax.Array) -> jax.Array:
+    """Returns `[R]` actions, replaced by outcomes in chance nodes: those with the
+    largest probability / (visits + 1)."""
+    if rows.evaluation.is_chance is None:
+        return action
+    probability = jnp.exp(rows.evaluation.prior)
+    scores = probability / (rows.statistics.edge_visits + 1.0)
+    outcome = jnp.argmax(scores, axis=-1).astype(jnp.int32)
+    return jnp.where(rows.evaluation.is_chance, outcome, action)
 
 
 def _split(keys: jax.Array) -> tuple[jax.Array, jax.Array]:

@@ -7,7 +7,7 @@ import jax.numpy as jnp
 import mctx
 
 from azjax.search.config import SearchConfig
-from azjax.search.conversion import ProvenTree, to_tree
+from azjax.search.conversion import ChanceTree, ProvenTree, to_tree
 from azjax.search.nodes import NO_PARENT, UNVISITED, empty_nodes
 from azjax.search.score_bounds import WIN
 from azjax.search.types import Tree
@@ -15,7 +15,12 @@ from azjax.settings import check_int
 
 
 def empty_tree(
-    embedding: Any, num_actions: int, num_nodes: int, *, use_solver: bool = False
+    embedding: Any,
+    num_actions: int,
+    num_nodes: int,
+    *,
+    use_solver: bool = False,
+    has_chance: bool = False,
 ) -> Tree:
     """Returns B trees without nodes, for a search to start from.
 
@@ -24,18 +29,26 @@ def empty_tree(
         num_actions: A.
         num_nodes: N, the capacity of each tree.
         use_solver: as in `search`.
+        has_chance: whether the trees are for a `ChanceModel`.
     """
     check_int("num_nodes", num_nodes, 1, 2**31 - 2)
     batch_size = jax.tree.leaves(embedding)[0].shape[0]
     size = batch_size * num_nodes
-    nodes = empty_nodes(embedding, num_actions, size, use_solver=use_solver)
+    nodes = empty_nodes(
+        embedding, num_actions, size, use_solver=use_solver, has_chance=has_chance
+    )
     return to_tree(
         nodes, num_nodes, jnp.zeros((batch_size, num_actions), jnp.float32), None
     )
 
 
 def init_trees(
-    config: SearchConfig, embedding: Any, num_actions: int, num_simulations: int
+    config: SearchConfig,
+    embedding: Any,
+    num_actions: int,
+    num_simulations: int,
+    *,
+    has_chance: bool = False,
 ) -> Tree | None:
     """Returns empty trees that are kept from move to move; None without tree reuse.
 
@@ -47,6 +60,7 @@ def init_trees(
         embedding: the states, leaves `[B, ...]`; only their shapes are used.
         num_actions: A.
         num_simulations: of each search.
+        has_chance: whether the trees are for a `ChanceModel`.
 
     Example:
         >>> config = search.GumbelConfig(tree_reuse_nodes=16)
@@ -58,8 +72,9 @@ def init_trees(
     return empty_tree(
         embedding,
         num_actions,
-        config.num_nodes(num_simulations),
+        config.num_nodes(num_simulations, has_chance),
         use_solver=config.use_solver,
+        has_chance=has_chance,
     )
 
 
@@ -131,6 +146,8 @@ def subtree(tree: Tree, node_index: jax.Array, *, max_nodes: int) -> Tree:
         "root_invalid_actions": jnp.zeros_like(tree.root_invalid_actions, jnp.float32),
         "extra_data": None,
     }
+    if isinstance(tree, ChanceTree):
+        return ChanceTree(**fields, is_chance=move(tree.is_chance))
     if isinstance(tree, ProvenTree):
         bounds = {"lower": move(tree.lower, -WIN), "upper": move(tree.upper, WIN)}
         return ProvenTree(**fields, **bounds)
@@ -178,8 +195,8 @@ def _is_below(tree: Tree, node_index: jax.Array) -> jax.Array:
 def _most_visited(visits: jax.Array, keeps: jax.Array, max_nodes: int) -> jax.Array:
     """Restricts the kept nodes to the `max_nodes` most visited.
 
-    A node has more visits than any of its children, so that every kept child has a kept
-    parent.
+    A node has more visits than any of its children, or as many and a lower index, so
+    that every kept child has a kept parent.
     """
     visits = jnp.where(keeps, visits, 0)
     least = jax.lax.top_k(visits, max_nodes)[0][:, -1:]

@@ -9,6 +9,12 @@ that reads other nodes raises an error.
 A search can start from trees of `init_trees` and `empty_tree` that went through
 `subtree`. The prior logits of every root come from `root`; its value and embedding are
 used only where the tree is empty. Simulations without room for a node are left out.
+
+With a `ChanceModel` the trees have chance nodes, whose actions are the outcomes, and a
+simulation makes up to two nodes. A chance node selects the outcome with the largest
+probability / (visits + 1), as Stochastic MuZero does (Antonoglou et al. 2022, "Planning
+in stochastic environments with a learned model", section 4.2). Its value is the mean
+of the values of the visited outcomes, weighted by their probabilities.
 """
 
 from collections.abc import Callable
@@ -16,15 +22,14 @@ from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
-import mctx
 import numpy as np
 
-from azjax.search.conversion import from_tree, to_tree
+from azjax.search.conversion import ChanceTree, from_tree, to_tree
 from azjax.search.keys import typed_key
-from azjax.search.nodes import Nodes, empty_nodes, set_roots
+from azjax.search.nodes import Nodes, empty_nodes, num_new_nodes, set_roots
 from azjax.search.paths import empty_paths
 from azjax.search.simulation import Simulator
-from azjax.search.types import RootFnOutput, Tree
+from azjax.search.types import ChanceModel, Model, RootFnOutput, Tree
 from azjax.settings import check_int
 
 
@@ -52,7 +57,7 @@ def search(
     rng_key: jax.Array,
     *,
     root: RootFnOutput,
-    recurrent_fn: mctx.RecurrentFn,
+    recurrent_fn: Model,
     root_action_selection_fn: Callable[..., Any],
     interior_action_selection_fn: Callable[..., Any],
     num_simulations: int,
@@ -68,7 +73,8 @@ def search(
     """Searches B trees in one batch and returns them.
 
     The arguments before `tree` are those of `mctx.search`: `root` has float32 prior
-    logits `[B, A]` and values `[B]`, and states `[B, ...]`; `max_depth` is in moves;
+    logits `[B, A]` and values `[B]`, and states `[B, ...]`; `max_depth` is in moves,
+    outcomes of chance not counted;
     `invalid_actions` is `[B, A]`; `extra_data` has leaves `[B, ...]`. `rng_key` is one
     key, or `[L]` for L lanes of the batch, and is consumed.
 
@@ -105,8 +111,12 @@ def search(
     ):
         number = number.item() if isinstance(number, np.integer) else number  # noqa: PLW2901
         check_int(name, number, 1, 2**31 - 2)
+    has_chance = isinstance(recurrent_fn, ChanceModel)
+    if has_chance and use_solver:
+        raise ValueError("use_solver must be False for a model with chance")
     batch_size, num_actions = root.prior_logits.shape
-    num_nodes = num_simulations + 1 if tree is None else tree.node_visits.shape[1]
+    num_new = num_new_nodes(num_simulations, has_chance)
+    num_nodes = num_new + 1 if tree is None else tree.node_visits.shape[1]
     if batch_size * num_nodes >= 2**31:
         raise ValueError(
             f"{batch_size} games with {num_nodes} nodes each are more than 2**31 nodes"
@@ -114,16 +124,24 @@ def search(
     # The trees of all games lie in one array, N nodes each.
     if tree is None:
         size = batch_size * num_nodes
-        nodes = empty_nodes(root.embedding, num_actions, size, use_solver=use_solver)
+        nodes = empty_nodes(
+            root.embedding,
+            num_actions,
+            size,
+            use_solver=use_solver,
+            has_chance=has_chance,
+        )
     else:
-        nodes = _nodes_of(tree, root, num_simulations, use_solver)
+        nodes = _nodes_of(tree, root, num_new, use_solver, has_chance)
     nodes = set_roots(nodes, root, num_nodes)
     if invalid_actions is None:
         invalid_actions = jnp.zeros_like(root.prior_logits)
     base = jnp.arange(root.value.size, dtype=jnp.int32) * num_nodes
+    if max_depth:
+        max_depth = num_new_nodes(max_depth, has_chance)
     if tree is None:
         first_free = base + 1
-        longest = min(max_depth or num_simulations, num_simulations)
+        longest = min(max_depth or num_new, num_new)
     else:
         # The entry after the last used node; the root is set in any case.
         end = jnp.arange(1, num_nodes + 1, dtype=jnp.int32)[None]
@@ -137,7 +155,8 @@ def search(
         num_steps = budget.max()
     simulator = Simulator(
         params=params,
-        recurrent_fn=recurrent_fn,
+        recurrent_fn=recurrent_fn.recurrent_fn if has_chance else recurrent_fn,
+        has_chance=has_chance,
         root_selection=root_action_selection_fn,
         interior_selection=interior_action_selection_fn,
         caches_selection=caches_selection,
@@ -150,14 +169,15 @@ def search(
     if tree is not None:
         # A tree has no selected actions, which the first simulations follow.
         nodes = simulator.select_everywhere(nodes)
-    paths = empty_paths(base, longest, nodes.statistics.packing)
+    # A chance node at the end of a path is followed by the leaf.
+    paths = empty_paths(base, longest + has_chance, nodes.statistics.packing)
     carry = (typed_key(rng_key), nodes, paths)
     _, nodes, _ = loop_fn(0, num_steps, simulator.simulate, carry)
     return to_tree(nodes, num_nodes, invalid_actions, extra_data)
 
 
 def _nodes_of(
-    tree: Tree, root: RootFnOutput, num_simulations: int, use_solver: bool
+    tree: Tree, root: RootFnOutput, num_new: int, use_solver: bool, has_chance: bool
 ) -> Nodes:
     """Checks a starting tree and returns its nodes."""
     tree_batch_size, num_nodes, num_actions = tree.children_index.shape
@@ -166,10 +186,16 @@ def _nodes_of(
             f"the starting tree is for {tree_batch_size} games with {num_actions} "
             f"actions, the root for {root.prior_logits.shape}"
         )
-    if num_nodes <= num_simulations:
+    if num_nodes <= num_new:
+        new = "twice num_simulations" if has_chance else "num_simulations"
         raise ValueError(
             f"the starting tree has room for {num_nodes} nodes: it must be more than "
-            f"num_simulations, {num_simulations}"
+            f"{new}, {num_new}"
+        )
+    if has_chance != isinstance(tree, ChanceTree):
+        raise ValueError(
+            f"the starting tree must {'' if has_chance else 'not '}be a ChanceTree for "
+            f"a model with{'' if has_chance else 'out'} chance"
         )
     nodes = from_tree(tree)
     if use_solver != (nodes.bounds is not None):

@@ -5,20 +5,19 @@ from typing import Any
 
 import jax
 import jax.numpy as jnp
-import mctx
 
 from azjax.search.keys import draw, split_keys
 from azjax.search.nodes import is_legal
 from azjax.search.roots import policy_output
 from azjax.search.tree_search import search
-from azjax.search.types import PolicyOutput, RootFnOutput, Tree
+from azjax.search.types import Model, PolicyOutput, RootFnOutput, Tree
 
 
 def uct_policy(
     params: Any,
     rng_key: jax.Array,
     root: RootFnOutput,
-    recurrent_fn: mctx.RecurrentFn,
+    recurrent_fn: Model,
     num_simulations: int,
     *,
     invalid_actions: jax.Array,

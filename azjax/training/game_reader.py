@@ -22,6 +22,7 @@ from azjax.data import (
 from azjax.data.files import file_size
 from azjax.files import as_directory, resolved
 from azjax.games import Game, State
+from azjax.games.core import select
 from azjax.settings import is_int
 from azjax.training.config import TrainConfig
 from azjax.training.lanes import Lanes
@@ -71,6 +72,16 @@ def make_check(game: Game) -> Callable[[StoredMoves, State], None]:
         actions = jnp.arange(mask.size) if policy.action is None else policy.action
         is_legal = mask[action] & (mask[actions] | (policy.probability == 0)).all()
         expected = game.step(move.state, action)
+        is_possible = jnp.bool(True)
+        if move.outcome is not None:
+            probabilities = jnp.append(jnp.asarray(game.chance(expected)), 0)
+            is_drawn = move.outcome >= 0
+            waits_on = probabilities.any() & ~move.terminated
+            is_possible = jnp.where(
+                is_drawn, probabilities[move.outcome] > 0, ~waits_on
+            )
+            after_chance = game.chance_step(expected, jnp.int32(move.outcome))
+            expected = select(is_drawn, after_chance, expected)
         # People resign, or agree to a draw.
         ends_early = move.terminated & ~expected.terminated
         reward = game.rewards(expected)[move.state.current_player]
@@ -78,6 +89,7 @@ def make_check(game: Game) -> Callable[[StoredMoves, State], None]:
         is_same = jnp.stack(jax.tree.leaves(same)).all()
         return (
             is_legal
+            & is_possible
             & ~move.state.terminated
             & (ends_early | (expected.terminated == move.terminated))
             & (ends_early | (reward == move.reward))

@@ -155,6 +155,7 @@ def required_memory(
             num_edges(game),
             num_simulations,
             max_depth=game.max_moves,
+            has_chance=game.num_outcomes > 0,
         )
 
     if config.played_slots:

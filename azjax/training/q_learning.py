@@ -15,6 +15,7 @@ from azjax.arena import Poll
 from azjax.compilation_cache import enable_compilation_cache
 from azjax.devices import jit_network
 from azjax.games import Game, State
+from azjax.games.chance import after_chance
 from azjax.games.core import initial_states, select
 from azjax.networks import QNetwork, QParams, action_value, init_q_network
 from azjax.players import Player, TrainedQ, load_compiled, save_q_player
@@ -29,6 +30,7 @@ from azjax.training.run.open_run import Hook, Run, open_run
 from azjax.training.run.sinks import check_sinks
 
 MAX_GRADIENT_NORM = 1.0  # norm at which gradients are clipped
+_CHANCE, _START = 1000, 1001  # folded into keys that are used elsewhere
 
 
 @struct.dataclass
@@ -199,7 +201,9 @@ class QLearning:
         def init(params: QParams) -> QState:
             return QState(
                 learner=init_q_learner(params),
-                games=start_q_games(game, config.games),
+                games=start_q_games(
+                    game, config.games, jax.random.key(config.seed + 2)
+                ),
                 rng_key=jax.random.key(config.seed + 1),
                 iteration=jnp.int32(0),
             )
@@ -273,9 +277,10 @@ def make_iterate(config: QConfig, game: Game, network: QNetwork) -> Iterate:
     return make_offline(game, network, play_move, config.fit, num_moves=config.moves)
 
 
-def start_q_games(game: Game, num_games: int) -> QGames:
-    """Returns new games; the learner is player 0 in every other one."""
-    state = initial_states(game, num_games)
+def start_q_games(game: Game, num_games: int, rng_key: jax.Array) -> QGames:
+    """Returns new games; the learner is player 0 in every other one. The key, from
+    which the outcomes of chance are drawn, is consumed."""
+    state, _ = after_chance(game, rng_key, initial_states(game, num_games))
     return QGames(state=state, side=(jnp.arange(num_games) % 2).astype(jnp.int8))
 
 
@@ -291,9 +296,9 @@ def make_self_play_move(game: Game, network: QNetwork) -> PlayMove:
     ) -> tuple[QGames, Transition]:
         values = legal_action_values(game, network, params, games.state)
         action = epsilon_greedy(rng_key, values, epsilon)
-        after = jax.vmap(game.step)(games.state, action)
+        after = _step(game, games.state, action, rng_key)
         every = jnp.ones_like(games.state.terminated)
-        return _finish(game, games, action, after, is_move=every)
+        return _finish(game, games, action, after, rng_key, is_move=every)
 
     return play_move
 
@@ -315,7 +320,8 @@ def make_move_against(game: Game, network: QNetwork, opponent: Player) -> PlayMo
         is_move = state.current_player == games.side
         values = legal_action_values(game, network, params, state)
         action = epsilon_greedy(learner_key, values, epsilon)
-        moved = jax.vmap(select)(is_move, jax.vmap(game.step)(state, action), state)
+        moved = _step(game, state, action, learner_key)
+        moved = jax.vmap(select)(is_move, moved, state)
 
         def is_opponents(state: State) -> jax.Array:
             return (state.current_player != games.side) & ~state.terminated
@@ -326,16 +332,23 @@ def make_move_against(game: Game, network: QNetwork, opponent: Player) -> PlayMo
             is_reply = is_opponents(after)
             position = jax.vmap(select)(is_reply, after, state)
             action = opponent.choose(rng_key, position).action
-            replied = jax.vmap(game.step)(after, action)
+            replied = _step(game, after, action, rng_key)
             after = jax.vmap(select)(is_reply, replied, after)
             return after, jax.random.fold_in(jax.random.clone(rng_key), 1)
 
         after, _ = jax.lax.while_loop(
             lambda carry: is_opponents(carry[0]).any(), reply, (moved, opponent_key)
         )
-        return _finish(game, games, action, after, is_move=is_move)
+        return _finish(game, games, action, after, learner_key, is_move=is_move)
 
     return play_move
+
+
+def _step(game: Game, states: State, action: jax.Array, rng_key: jax.Array) -> State:
+    """Returns B positions after actions and the outcomes of chance that follow; these
+    have keys of their own, folded from a key that is used elsewhere."""
+    chance_key = jax.random.fold_in(jax.random.clone(rng_key), _CHANCE)
+    return after_chance(game, chance_key, jax.vmap(game.step)(states, action))[0]
 
 
 def _finish(
@@ -343,10 +356,12 @@ def _finish(
     games: QGames,
     action: jax.Array,
     after: State,
+    rng_key: jax.Array,
     *,
     is_move: jax.Array,
 ) -> tuple[QGames, Transition]:
-    """Replaces finished games by new ones; returns the games and the transition."""
+    """Replaces finished games by new ones; returns the games and the transition. The
+    first outcomes of chance have a key that is folded from `rng_key`."""
     rewards = jax.vmap(game.rewards)(after)
     mover = games.state.current_player
     sign = jnp.where(after.current_player == mover, 1.0, -1.0)
@@ -358,7 +373,8 @@ def _finish(
         next_state=after,
         is_move=is_move,
     )
-    new = start_q_games(game, len(mover)).state
+    start_key = jax.random.fold_in(jax.random.clone(rng_key), _START)
+    new = start_q_games(game, len(mover), start_key).state
     state = jax.vmap(select)(after.terminated, new, after)
     side = jnp.where(after.terminated, 1 - games.side, games.side)
     return QGames(state, side), transition

@@ -10,6 +10,7 @@ import jax.numpy as jnp
 from flax import struct
 
 from azjax.games import Game
+from azjax.games.chance import after_outcome
 from azjax.games.core import select
 from azjax.games.symmetry import Symmetry
 from azjax.networks import AuxiliaryHead
@@ -162,6 +163,7 @@ def empty_replay(
             regret=jnp.zeros(shape, jnp.float32),
             reward=jnp.zeros(shape, jnp.float32),
             terminated=jnp.zeros(shape, bool),
+            outcome=jnp.zeros(shape, jnp.int16) if game.num_outcomes else None,
         ),
         was_eligible=jnp.zeros(shape, bool),
     )
@@ -379,10 +381,13 @@ def _auxiliary_targets(
     state = jax.tree.map(lambda leaf: leaf[position], replay.chunk.state)
     last = index.last[position]
     # The final position is not stored: it follows from the last move.
-    before, action = jax.tree.map(
-        lambda leaf: leaf[last, sample.slot], (replay.chunk.state, replay.chunk.action)
+    chunk = replay.chunk
+    before, action, outcome = jax.tree.map(
+        lambda leaf: leaf[last, sample.slot], (chunk.state, chunk.action, chunk.outcome)
     )
     final_state = jax.vmap(game.step)(before, action.astype(jnp.int32))
+    if outcome is not None:
+        final_state = after_outcome(game, final_state, outcome)
     has_ended = (last >= 0) & final_state.terminated
     targets = {}
     for head in auxiliary:

@@ -10,6 +10,7 @@ from flax import struct
 
 from azjax.devices import jit_network
 from azjax.games import Game, State
+from azjax.games.chance import after_outcome, outcome_probabilities, random_outcome
 from azjax.games.core import initial_states, select
 from azjax.games.random_moves import play_random_moves
 from azjax.networks import Network, Variables, cast_variables
@@ -69,7 +70,10 @@ class Trajectory(NamedTuple):
     regret: `[T, B]` float32; how much lower the search values the move than its best
         move, at least 0.
     reward: `[T, B]` float32; to the player who moved.
-    terminated: `[T, B]` bool; whether the move ended the game.
+    terminated: `[T, B]` bool; whether the move, or the outcome of chance after it,
+        ended the game.
+    outcome: `[T, B]` int16; of chance after the move, -1 where none followed; None in
+        games without chance.
     """
 
     state: State
@@ -80,6 +84,7 @@ class Trajectory(NamedTuple):
     regret: jax.Array
     reward: jax.Array
     terminated: jax.Array
+    outcome: jax.Array | None = None
 
 
 class SelfPlayMetrics(NamedTuple):
@@ -249,6 +254,7 @@ class SelfPlay(NamedTuple):
             to_search(self.game, games.state),
             num_edges(self.game),
             self.config.longest_search,
+            has_chance=self.game.num_outcomes > 0,
         )
         (games, num_finished, _), (moves, metrics) = jax.lax.scan(
             functools.partial(self.play_move, variables, num_simulations, pool),
@@ -294,7 +300,8 @@ class SelfPlay(NamedTuple):
         """
         game, num_lanes = self.game, rng_keys.size
         games, num_finished, tree = carry
-        search_keys, sample_keys = split_keys(rng_keys, 2)
+        num_keys = 3 if game.num_outcomes else 2
+        search_keys, sample_keys, *chance_keys = split_keys(rng_keys, num_keys)
         logits, outcome = evaluate(game, self.network, variables, games.state)
         root = make_root(game, logits, outcome, games.state)
         result = self.search_all(variables, num_simulations, search_keys, root, tree)
@@ -304,7 +311,12 @@ class SelfPlay(NamedTuple):
         is_sampled = games.moves < self.config.temperature_moves
         edge = jnp.where(is_sampled, sampled, result.edge)
         action = action_of(root.embedding, edge)
-        after = jax.vmap(game.step)(games.state, action)
+        after, chance_outcome = jax.vmap(game.step)(games.state, action), None
+        if game.num_outcomes:
+            probabilities = outcome_probabilities(game, after)
+            chance_outcome = draw(random_outcome, chance_keys[0], probabilities)
+            after = after_outcome(game, after, chance_outcome)
+            chance_outcome = chance_outcome.astype(jnp.int16)
         best, played = (
             jnp.take_along_axis(result.qvalues, move[:, None], axis=1)[:, 0]
             for move in (result.edge, edge)
@@ -328,6 +340,7 @@ class SelfPlay(NamedTuple):
             regret=jnp.maximum(best - played, 0),
             reward=mover_reward(game, games.state, after),
             terminated=after.terminated,
+            outcome=chance_outcome,
         )
 
         # Measure.
@@ -367,7 +380,9 @@ class SelfPlay(NamedTuple):
         )
         if tree is not None:
             max_nodes = self.search.tree_reuse_nodes
-            tree = after_moves(result.tree, edge, after.terminated, max_nodes)
+            tree = after_moves(
+                result.tree, edge, chance_outcome, after.terminated, max_nodes
+            )
         carry = games, num_finished + metrics.games, tree
         return carry, ((move, policy_values), metrics)
 
@@ -437,16 +452,26 @@ class SelfPlay(NamedTuple):
 
 
 def after_moves(
-    tree: Tree, edge: jax.Array, finished: jax.Array, max_nodes: int
+    tree: Tree,
+    edge: jax.Array,
+    outcome: jax.Array | None,
+    finished: jax.Array,
+    max_nodes: int,
 ) -> Tree:
     """Returns the subtrees of the moves, empty where the game has ended.
 
     Args:
         tree: the searched trees.
         edge: `[B]` int32; the moves.
+        outcome: `[B]` integers; of chance after them, -1 where none followed, or None.
         finished: `[B]` bool.
         max_nodes: maximum size of each subtree.
     """
-    children = tree.children_index[jnp.arange(edge.size), tree.ROOT_INDEX, edge]
+    row = jnp.arange(edge.size)
+    children = tree.children_index[row, tree.ROOT_INDEX, edge]
+    if outcome is not None:
+        below = tree.children_index[row, children, outcome]
+        is_below = (children >= 0) & (outcome >= 0)
+        children = jnp.where(is_below, below, children)
     new_root = jnp.where(finished, tree.UNVISITED, children)
     return subtree(tree, new_root, max_nodes=max_nodes)

@@ -217,7 +217,8 @@ def test_fitting_lowers_the_loss_against_fixed_targets():
             return play_move(params, games, PACE.epsilon, rng_key)
 
         keys = jax.random.split(jax.random.key(1), NUM_MOVES)
-        moves = jax.lax.scan(play, start_q_games(GAME, NUM_GAMES), keys)[1]
+        games = start_q_games(GAME, NUM_GAMES, jax.random.key(9))
+        moves = jax.lax.scan(play, games, keys)[1]
         return jax.tree.map(lambda leaf: leaf.reshape(-1, *leaf.shape[2:]), moves)
 
     @jax.jit
@@ -269,7 +270,7 @@ def test_offline_learning_updates_in_the_fit_until_the_loss_is_low():
     iterate = jax.jit(
         make_offline(GAME, network, play_move, config, num_moves=NUM_MOVES)
     )
-    games = first_games(GAME, NUM_GAMES)
+    games = first_games(GAME, NUM_GAMES, jax.random.key(9))
     learner, _, metrics = iterate(init_learner(params), games, PACE, jax.random.key(3))
     # Each sweep ends after the first pass.
     assert int(learner.updates) == 3 * 64 // 16
@@ -280,7 +281,7 @@ def test_offline_learning_updates_in_the_fit_until_the_loss_is_low():
 def test_online_updates_are_steps_of_adam_on_the_moves_just_made():
     network, params = network_of_32()
     play_move = make_self_play_move(GAME, network)
-    games = first_games(GAME, NUM_GAMES)
+    games = first_games(GAME, NUM_GAMES, jax.random.key(9))
     iterate = jax.jit(make_online(GAME, network, play_move, num_moves=NUM_MOVES))
     learner, _, metrics = iterate(init_learner(params), games, PACE, jax.random.key(4))
 
@@ -349,7 +350,7 @@ def played(play_move):
     @jax.jit
     def moves():
         keys = jax.random.split(jax.random.key(1), 40)
-        return jax.lax.scan(step, start_q_games(GAME, 16), keys)[1]
+        return jax.lax.scan(step, start_q_games(GAME, 16, jax.random.key(9)), keys)[1]
 
     return jax.device_get(moves())
 

@@ -208,6 +208,7 @@ def rows_of(  # noqa: PLR0917
         regret=flat(trajectory.regret),
         reward=flat(trajectory.reward),
         terminated=flat(trajectory.terminated),
+        outcome=None if trajectory.outcome is None else flat(trajectory.outcome),
         simulations=np.where(
             entries.counts > 0, num_simulations, config.self_play.fast_simulations
         ).astype(np.int32),
