@@ -204,7 +204,7 @@ def rows_of(
     labels: dict[int, Labels] = {}
     for index, record in enumerate(records):
         is_over = bool(np.asarray(last.terminated)[index])
-        numbers = [  # outcomes of chance have no rows
+        numbers = [  # outcomes of chance have no rows of their own
             number
             for number in range(record.opening_moves, len(record.moves))
             if record.moves[number] < game.num_actions
@@ -245,6 +245,10 @@ def rows_of(
     last_number = stored.shape[1] - 1 - stored[:, ::-1].argmax(axis=1)
     terminated = number == last_number[row]
     ids = np.cumsum(stored.any(axis=1)) - 1
+    outcome = None
+    if game.num_outcomes:
+        following = np.pad(moves, ((0, 0), (0, 1)), constant_values=-1)[:, 1:]
+        outcome = np.maximum(following[place] - game.num_actions, -1).astype(np.int16)
     return Rows(
         game=first_id + ids[row],
         ply=(np.cumsum(stored, axis=1)[place] - 1).astype(np.int32),
@@ -261,6 +265,7 @@ def rows_of(
         reward=np.where(terminated, result * sign, 0) + 0.0,
         terminated=terminated,
         simulations=np.zeros(len(row), np.int32),
+        outcome=outcome,
     )
 
 

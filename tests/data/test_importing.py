@@ -83,7 +83,7 @@ def test_a_row_has_the_position_the_move_and_the_result(imported):
     assert np.isnan(rows.policy_values).all()
 
 
-def test_outcomes_of_chance_are_played_and_not_stored():
+def test_outcomes_of_chance_are_stored_with_the_moves_before_them():
     game = CoinToss()
     heads, tails, edge = range(9, 12)
     moves = [tails, 4, heads, 0, tails, 1, edge]  # players 1, 0, 0; player 1 wins
@@ -100,6 +100,7 @@ def test_outcomes_of_chance_are_played_and_not_stored():
     assert rows.regret.tolist() == [0, 0.5]
     assert rows.terminated.tolist() == [False, True]
     assert rows.reward.tolist() == [0, -1]
+    assert rows.outcome.tolist() == [1, 2]
     state = first_state(game)
     for move in moves[:5]:
         state = next_state(game, state, move)
