@@ -495,7 +495,7 @@ def describe_review(
         for move in review(rules.game, actions, reviewer, solver):
             state = rules.state(actions[: len(moves)])
             moves.append(move)
-            best = rules.game.action_cells(state, move.best_action)
+            best = _move(rules.game, state, move.best_action)
             report(
                 {
                     "ply": len(moves),
@@ -506,7 +506,7 @@ def describe_review(
                     "loss": json_number(move.loss),
                     "best": move.best,
                     "bestAction": move.best_action,
-                    "bestCells": cell_numbers(rules.game, best),
+                    "bestCells": best["cells"],
                     "exact": exact_text(move),
                     "exactBefore": move.exact_before,
                     "exactAfter": move.exact_after,

@@ -1,6 +1,6 @@
 /** The review of a game: a player's value of every position, and the mistakes. */
 import { svg, tag } from "./elements.js";
-import { RefusedError } from "./engine.js";
+import { CHANCE, RefusedError } from "./engine.js";
 import { playerText, signed } from "./texts.js";
 
 const LARGEST = 60_000; // bytes of a message with the text of a game, on any server
@@ -185,12 +185,13 @@ export class Review {
   }
 
   #verdict(move) {
-    const { ply, ahead } = this.page.match;
+    const { ply, ahead, steps } = this.page.match;
     if (ahead) return "";
     if (this.isRunning && !this.moves.length) return "Preparing the reviewer.";
     if (!move) return ply ? "This move is not reviewed." : "Select a move.";
     const { text, mark, loss, best, bestCells, before, after, exact } = move;
     const values = `${signed(before)} to ${signed(after)}`;
+    if (steps[ply - 1].player === CHANCE) return `By chance: ${text}, ${values}.`;
     const parts = [];
     const what = mark ? `${WORDS[mark]}: ${text} ${mark}` : text;
     const own = `${mark ? ", though it" : ""} is the reviewer's move`;
