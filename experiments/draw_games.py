@@ -10,9 +10,9 @@ from pathlib import Path
 import tyro
 
 from azjax import games
-from azjax.games.host import first_state, next_state
+from azjax.games.host import first_state, next_state, waits_for_chance
 
-# The game spec, a caption, and the moves.
+# The game spec, a caption, and the moves; outcomes of chance are numbers.
 POSITIONS = (
     ("tic_tac_toe", "Tic-tac-toe", "b2 a3 c3 a1 a2"),
     ("connect_four", "Connect Four", "4 4 4 4 3 5 2 1 5 3 3 6"),
@@ -25,6 +25,12 @@ POSITIONS = (
         "d2d3 d7d6 g2f3 f7f6 f3f4 h7h6 h2h3 g8h7 e1d2 h6g5 a2a3",
     ),
     ("kalah", "Kalah, 1 to 7 pits", "c1 f1 e2 f2 d1 c2 f1 b1 f1 d1 e2"),
+    (
+        "ur",
+        "The Royal Game of Ur",
+        "4 a1 1 a2 1 d3 2 c2 1 c3 3 b1 2 a3 4 d2 3 g2 2 e2 3 g3 3 b3 3 h2 3 b2 1 d1 "
+        "3 e2 3 a1 1 d1 2 g2 2 b2 2 c3 2 d2 1 e2 1 home 2 g1 1 f2 1",
+    ),
     ("go", "Go, 2x2 to 19x19", "e5 c3 g7 g3 c6 d7 c7 d6 d5 e7 f3 g4 f4 f2 e2 h6"),
     ("chess", "Chess", "e2e4 e7e5 g1f3 b8c6 f1b5 a7a6 b5a4 g8f6 O-O f6e4 d2d4 b7b5"),
 )
@@ -51,9 +57,12 @@ def draw(spec: str, moves: str) -> str:
     """
     game = games.make(spec)
     state, action = first_state(game), None
-    for move in moves.split():
-        action = game.text_to_action(state, move)
-        state = next_state(game, state, action)
+    for text in moves.split():
+        if waits_for_chance(game, state):
+            state = next_state(game, state, game.num_actions + int(text))
+        else:
+            action = game.text_to_action(state, text)
+            state = next_state(game, state, action)
     return game.to_svg(state, action)
 
 

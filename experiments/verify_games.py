@@ -29,6 +29,7 @@ from engines import (
     othello,
     perft,
     pgx_games,
+    ur,
 )
 from engines import hex as hex_rules
 from engines.record import make_recorder
@@ -100,6 +101,12 @@ CHECKS = {
         Check("kalah:7,6,empty_capture=false", "a plain engine", kalah.compare),
         Check("kalah:4,5,remaining=opponent", "a plain engine", kalah.compare),
         Check("kalah:2,6,false,nobody,10", "a plain engine", kalah.compare),
+    ),
+    "ur": (
+        Check("ur", "a plain engine", ur.compare),
+        Check("ur:2", "a plain engine", ur.compare),
+        Check("ur:1", "a plain engine", ur.compare),
+        Check("ur:3,20", "a plain engine", ur.compare),
     ),
     "go_9x9": (
         Check("go", "OpenSpiel", go.compare, batch_size=500),

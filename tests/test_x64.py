@@ -85,7 +85,7 @@ def first_states():
 
 GAMES = (
     *("breakthrough:5", "chess", "connect_four", "go:3", "go:size=3,superko=True"),
-    *("gomoku:4,4,3", "hex:3", "kalah:3,3", "othello", "tic_tac_toe"),
+    *("gomoku:4,4,3", "hex:3", "kalah:3,3", "othello", "tic_tac_toe", "ur:2"),
 )
 
 
@@ -97,10 +97,14 @@ def test_a_game_has_the_same_types(name):
         start = game.init()
 
         def move(_, state):
+            if game.num_outcomes:
+                state = game.chance_step(state, 0)
             return game.step(state, jnp.argmax(game.legal_action_mask(state)))
 
         state = jax.lax.fori_loop(0, 3, move, start)
         names = ("legal_action_mask", "observe", "rewards", "evaluate", "board")
+        if game.num_outcomes:
+            names += ("chance",)
         return state, *(getattr(game, name)(state) for name in names)
 
     assert_same_types(play)

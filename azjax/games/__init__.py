@@ -41,6 +41,7 @@ from azjax.games.registry import (
 )
 from azjax.games.symmetry import Symmetry
 from azjax.games.tic_tac_toe import TicTacToe
+from azjax.games.ur import RoyalGameOfUr
 
 __all__ = [
     "Breakthrough",
@@ -55,6 +56,7 @@ __all__ = [
     "Hex",
     "Kalah",
     "Othello",
+    "RoyalGameOfUr",
     "State",
     "Symmetry",
     "TicTacToe",

@@ -24,7 +24,8 @@ def replay(
     """Replays a record, and counts the disagreements, by fact, and the `positions`.
 
     In a finished game OpenSpiel has no player to move and no legal actions; they are
-    not compared there.
+    not compared there. Positions that wait for chance are not compared but in that both
+    engines wait, which is counted with the player.
 
     Args:
         make_state: returns the initial position of a game: an OpenSpiel state, or an
@@ -40,10 +41,14 @@ def replay(
         np.asarray(record[name]).tolist()
         for name in ("legal", "player", "terminated", "rewards", "action")
     )
+    outcomes = np.asarray(record.get("outcome", np.full_like(player, -1))).tolist()
     counts = collections.Counter(dict.fromkeys(("positions", *FACTS), 0))
     for row, moves in enumerate(actions):
         state = make_state()
         for move, action in enumerate([*moves, None]):
+            if outcomes[row][move] >= 0:
+                counts["player"] += not state.is_chance_node()
+                state.apply_action(outcomes[row][move])
             ends = state.is_terminal()
             counts["positions"] += 1
             counts["terminated"] += ends != over[row][move]

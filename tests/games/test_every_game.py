@@ -15,6 +15,7 @@ SMALL = {
     "gomoku": "gomoku:6,7,4",
     "hex": "hex:4",
     "kalah": "kalah:3,3",
+    "ur": "ur:2",
 }
 CHECKED = ("connect_four", "hex:4", "kalah:3,3", "tic_tac_toe")
 ALSO_CHECKED = (
@@ -27,7 +28,7 @@ ALSO_CHECKED = (
         "hex:4,swap=True",
     ),
     *("kalah", "kalah:7,6,false", "kalah:2,6,remaining=nobody"),
-    "othello",
+    *("othello", "ur", "ur:2"),
 )
 
 every_game = pytest.mark.parametrize("name", available())
@@ -103,20 +104,23 @@ def test_a_state_has_the_stones_and_little_else():
 
 @every_game
 def test_actions_of_cells_start_where_the_observation_shows_it(name):
-    """A stone is placed in an empty cell; a move starts at an own piece. Columns and
-    pits are no actions of cells.
+    """A stone is placed in an empty cell; a move starts at an own piece. Columns, pits
+    and places on a path are no actions of cells.
 
     The heuristic value is between loss and win.
     """
     game = small(name)
     height, width, _ = game.observation_shape
     num_placed = height * width * game.actions_per_cell
-    has_cells = name not in ("connect_four", "kalah")
+    has_cells = name not in ("connect_four", "kalah", "ur")
     assert 0 <= game.num_actions - num_placed <= 1 or not has_cells
     generator, state, num_starts = np.random.default_rng(0), None, 0
     for _ in range(30):
         if state is None or state.terminated:
             state = host.first_state(game)
+        if host.waits_for_chance(game, state):
+            move = host.random_outcome(game, state, generator)
+            state = host.next_state(game, state, move)
         assert -1 <= game.evaluate(state) <= 1
         actions = np.array(host.legal_actions(game, state))
         placed = actions[actions < num_placed] // max(1, game.actions_per_cell)

@@ -26,6 +26,8 @@ from azjax.games.rendering.styles import (
     SEED_LETTERS,
     SEEDS,
     STONES,
+    UR,
+    UR_LETTERS,
     Side,
     Style,
 )
@@ -42,6 +44,8 @@ __all__ = [
     "SEEDS",
     "SEED_LETTERS",
     "STONES",
+    "UR",
+    "UR_LETTERS",
     "Arrow",
     "BoardParts",
     "Cell",

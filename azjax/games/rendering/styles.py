@@ -34,7 +34,7 @@ def _beside(row: int) -> tuple[float, float]:
 
 
 class Side(NamedTuple):
-    """A player, where the pieces belong to neither.
+    """A player, where the kinds of pieces do not name it.
 
     name: in the plural, such as `southern pits`.
     color: such as `#0072b2`.
@@ -61,8 +61,8 @@ class Style:
     front: `(height, width) -> elements` of the board in front of the pieces.
     text_indent: characters by which a row of a board drawn as text is shifted to the
         right of the one above.
-    sides: the players, if the pieces belong to neither; by default the players have the
-        names and colors of their pieces.
+    sides: the players, if the pieces belong to neither or are of many kinds; by default
+        the players have the names and colors of their pieces.
     """
 
     ground: Callable[[int, int], Sequence[str]]
@@ -353,10 +353,14 @@ def _seeds(count: int, x: float, y: float) -> str:
         angle = math.tau * (seed / drawn - 0.25)
         right, down = round(22 * math.cos(angle), 1), round(22 * math.sin(angle), 1)
         ring += elements.disc(x + right, y + down, 3.4, _SEED)
-    color = _SEED if count else _NO_SEED
+    return ring + _bold(x, y, str(count), _SEED if count else _NO_SEED, 20)
+
+
+def _bold(x: float, y: float, words: str, color: str, size: int) -> str:
+    """Returns a line of bold text centered at (x, y)."""
     return (
-        f'{ring}<text x="{x:g}" y="{y:g}" dy=".35em" font-size="20" '
-        f'font-weight="bold" fill="{color}" text-anchor="middle">{count}</text>'
+        f'<text x="{x:g}" y="{y:g}" dy=".35em" font-size="{size}" '
+        f'font-weight="bold" fill="{color}" text-anchor="middle">{words}</text>'
     )
 
 
@@ -370,6 +374,113 @@ SEEDS = Style(
     ),
     mark=lambda x, y: elements.circle(x, y, 29, "white", 4),
     sides=(Side("southern pits", BLUE), Side("northern pits", ORANGE)),
+)
+
+
+# The Royal Game of Ur: two blocks of squares and a bridge; outer rows lack two squares,
+# where the pieces at the start and at home lie. Dice are in a column of their own.
+_UR_START, _UR_HOME, _UR_COLUMNS = 4, 5, 8
+_UR_ROSETTES = ((0, 0), (2, 0), (1, 3), (0, 6), (2, 6))
+_MAX_UR_PIECES, _UR_DICE = 7, 4
+UR_LETTERS = string.ascii_uppercase[:12] + string.ascii_lowercase[:12]
+_SHELL, _LAPIS, _CARNELIAN = "#f1e5c8", "#2f5d8a", "#b5452c"
+_LIGHT, _DARK = "#fbfaf7", "#2b2b30"
+
+
+def _ur_board(height: int, width: int) -> list[str]:
+    """Returns the squares with their ornaments, and the names of the other cells."""
+    drawn = [
+        elements.rectangle(
+            left * CELL_SIZE - 5,
+            top * CELL_SIZE - 5,
+            across * CELL_SIZE + 10,
+            down * CELL_SIZE + 10,
+            "#4a3021",
+            radius=10,
+        )
+        for left, top, across, down in ((0, 0, 4, 3), (6, 0, 2, 3), (3, 1, 4, 1))
+    ]
+    for row in range(height):
+        for column in range(min(width, _UR_COLUMNS)):
+            x, y = _square_center(row, column)
+            if row != 1 and column in (_UR_START, _UR_HOME):
+                name = "start" if column == _UR_START else "home"
+                drawn.append(elements.text(x, y + (-24 if row == 0 else 31), name, 10))
+            else:
+                drawn.append(
+                    elements.rectangle(x - 29, y - 29, 58, 58, _SHELL, radius=5)
+                )
+                is_rosette = (row, column) in _UR_ROSETTES
+                drawn.append(_rosette(x, y) if is_rosette else _five_points(x, y))
+    return drawn
+
+
+def _rosette(x: float, y: float) -> str:
+    """Returns a flower of eight petals."""
+    petals = "".join(
+        f'<ellipse cx="{x:g}" cy="{y - 15:g}" rx="5.5" ry="10" '
+        f'fill="{_CARNELIAN if turn % 2 else _LAPIS}" '
+        f'transform="rotate({45 * turn} {x:g} {y:g})"/>'
+        for turn in range(8)
+    )
+    return petals + elements.disc(x, y, 6, YELLOW, edge=INK)
+
+
+def _five_points(x: float, y: float) -> str:
+    """Returns a frame around five points."""
+    points = [(0, 0), (-13, -13), (13, -13), (-13, 13), (13, 13)]
+    return (
+        f'<rect x="{x - 24:g}" y="{y - 24:g}" width="48" height="48" rx="3" '
+        f'fill="none" stroke="{_LAPIS}" stroke-width="1.5"/>'
+    ) + "".join(elements.disc(x + right, y + down, 4, _LAPIS) for right, down in points)
+
+
+def _ur_pieces(color: str, line: str, number: int, x: float, y: float) -> str:
+    """Returns a piece with five points, or a pile of pieces with their number."""
+    if number == 1:
+        points = [(0, 0), (-8, -8), (8, -8), (-8, 8), (8, 8)]
+        return elements.disc(x, y, 21, color, edge=line) + "".join(
+            elements.disc(x + right, y + down, 2.6, line) for right, down in points
+        )
+    pile = "".join(elements.disc(x, y + down, 20, color, line) for down in (3, 0, -3))
+    return pile + _bold(x, y - 3, str(number), line, 22)
+
+
+def _ur_roll(color: str, line: str, roll: int, x: float, y: float) -> str:
+    """Returns a roll, and four dice of which as many are marked."""
+    drawn = elements.rectangle(x - 27, y - 27, 54, 54, line, radius=9)
+    drawn += elements.rectangle(x - 25.5, y - 25.5, 51, 51, color, radius=8)
+    drawn += _bold(x, y - 8, str(roll), line, 26)
+    for die in range(_UR_DICE):
+        left = x + 12 * (die - (_UR_DICE - 1) / 2)
+        corners = [(left - 5, y + 19), (left + 5, y + 19), (left, y + 10)]
+        drawn += elements.polygon(corners, line if die < roll else color, line)
+    return drawn
+
+
+_UR_SIDES = (("white", _LIGHT, _DARK), ("black", _DARK, _LIGHT))
+UR = Style(
+    ground=_ur_board,
+    pieces=tuple(
+        functools.partial(draw, color, line, number)
+        for _, color, line in _UR_SIDES
+        for draw, numbers in (
+            (_ur_pieces, range(1, _MAX_UR_PIECES + 1)),
+            (_ur_roll, range(_UR_DICE + 1)),
+        )
+        for number in numbers
+    ),
+    names=tuple(
+        name
+        for side, *_ in _UR_SIDES
+        for name in (
+            f"{side} pieces",
+            *(f"piles of {n} {side} pieces" for n in range(2, _MAX_UR_PIECES + 1)),
+            *(f"rolls of {n} by {side}" for n in range(_UR_DICE + 1)),
+        )
+    ),
+    mark=lambda x, y: elements.circle(x, y, 26, "#e5484d", 4),
+    sides=(Side("white pieces", "#d9d4c7"), Side("black pieces", _DARK)),
 )
 
 

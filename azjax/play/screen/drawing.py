@@ -5,7 +5,7 @@ import dataclasses
 import functools
 import itertools
 import string
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -93,6 +93,7 @@ class Theme:
     has_lines: whether pieces stand on crossing lines.
     edges: colors of the upper and lower, and of the other edges of a rhombus.
     largest: width of the largest cell (characters).
+    cells: colors of cells that differ from `backgrounds`.
     """
 
     backgrounds: tuple[int, int]
@@ -104,6 +105,7 @@ class Theme:
     has_lines: bool = False
     edges: tuple[int, int] | None = None
     largest: int = 12
+    cells: Mapping[Cell, int] = dataclasses.field(default_factory=dict)
 
 
 _BLACK, _WHITE = 0x1D1D1F, 0xFBFAF7
@@ -177,6 +179,29 @@ _THEMES = {
         ),
         mark=0xF7E3B4,
         mark_is_below=True,
+    ),
+    rendering.UR: Theme(
+        backgrounds=(0xC8AE7C, 0xBDA26E),
+        ink=0x5C4A2A,
+        pieces=tuple(
+            piece
+            for color, sign_color in ((_WHITE, _BLACK), (_BLACK, _WHITE))
+            for piece in (
+                Piece(color, "●", "◉", disc),
+                *(
+                    Piece(color, f"{n}", "", disc, f"{n:>2}", sign_color)
+                    for n in range(2, 8)
+                ),
+                *(Piece(color, f"{roll}") for roll in range(5)),
+            )
+        ),
+        mark=0xE5484D,
+        cells={
+            **dict.fromkeys(((0, 0), (2, 0), (1, 3), (0, 6), (2, 6)), 0xB5603F),
+            # Start, home and rolls.
+            **dict.fromkeys(((0, 4), (0, 5), (2, 4), (2, 5)), 0x7A7466),
+            **dict.fromkeys(((0, 8), (1, 8), (2, 8)), 0x7A7466),
+        },
     ),
     rendering.HEXAGONS: Theme(
         backgrounds=(0x55616D, 0x55616D),
@@ -456,6 +481,7 @@ class _Painter:
         y, x = self.place(cell)
         # The cell at the bottom left is dark.
         background = theme.backgrounds[(self.frame.height - sum(cell)) % 2]
+        background = theme.cells.get(cell, background)
         if self.is_small and theme.hole is not None:
             background = theme.hole
         is_marked = cell in scene.marked

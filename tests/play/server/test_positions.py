@@ -365,12 +365,13 @@ def test_a_board_of_discs_has_a_front_with_a_hole_for_each_cell():
     assert plate.get("fill-rule") == "evenodd"
 
 
-def test_sides_have_colors_of_their_own_where_pieces_belong_to_neither():
+def test_sides_have_colors_of_their_own_where_pieces_do_not_name_them():
     colors = {
         name: description_of(name)["board"]["sideColors"] for name in games.available()
     }
-    first, second = colors.pop("kalah")
-    assert first != second
+    for name in "kalah", "ur":
+        first, second = colors.pop(name)
+        assert first != second
     assert set(colors.values()) == {None}
     assert description_of("kalah")["sides"] == ["southern pits", "northern pits"]
     assert description_of("chess")["sides"] == ["white pieces", "black pieces"]
