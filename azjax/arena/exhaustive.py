@@ -9,19 +9,21 @@ import numpy as np
 
 from azjax.data.rows import pack_states
 from azjax.games import Game, State
+from azjax.players.lookahead import after_each_outcome
 
 MAX_POSITIONS = 2_000_000
 _CHUNK = 1024  # positions expanded by one call
 
 
 class Solution(NamedTuple):
-    """All N reachable positions of a game, ordered by the number of moves. NumPy
-    arrays.
+    """All N reachable positions of a game that do not wait for chance, ordered by the
+    number of actions. NumPy arrays.
 
     states: leaves `[N, ...]`.
-    num_moves: `[N]` int32; moves before the position.
+    num_moves: `[N]` int32; actions before the position.
     values: `[N]` float32; value under perfect play for the player to move: 1 win, 0
-        draw, -1 loss; for a terminated position its result.
+        draw, -1 loss, in games with chance the expected value, in [-1, 1]; for a
+        terminated position its result.
     action_values: `[N, A]` float32; value of each action for the player who makes it;
         NaN where illegal or terminated.
     """
@@ -39,18 +41,26 @@ class TooManyPositionsError(ValueError):
 def solve(game: Game, *, max_positions: int = MAX_POSITIONS) -> Solution:
     """Solves a game by retrograde analysis of all reachable positions.
 
-    Positions are equal if the same number of moves leads to the same state.
+    Positions are equal if the same number of actions leads to the same state. With
+    chance, the value of an action is the mean over the outcomes after it, and the first
+    positions are those after each first outcome.
 
     Raises:
         TooManyPositionsError: the game has more than `max_positions` positions.
         ValueError: games take longer than `game.max_moves`.
     """
-    # All reachable positions by number of moves: the states, leaves `[N, ...]`, the
-    # results for player 0 of terminated games, `[N]`, and the index of each successor
-    # in the next layer, `[N, A]`, -1 where illegal.
+    # All reachable positions by number of actions: the states, leaves `[N, ...]`, the
+    # results for player 0 of terminated games, `[N]`, the index of each successor in
+    # the next layer, `[N, A]`, or `[N, A, K]` with chance, -1 where there is none, and
+    # the probabilities of the successors, of the same shape.
     expand = jax.jit(functools.partial(_expand, game))
     states = jax.tree.map(lambda leaf: np.asarray(leaf)[None], game.init())
-    layers: list[tuple[State, np.ndarray, np.ndarray]] = []
+    if game.num_outcomes:
+        outcomes = jax.jit(functools.partial(after_each_outcome, game))
+        after, probability = jax.device_get(outcomes(game.init()))
+        after = _take(after, probability > 0)
+        states = _take(after, np.unique(as_bytes(after), return_index=True)[1])
+    layers: list[tuple[State, np.ndarray, np.ndarray, np.ndarray]] = []
     num_positions = 0
     while len(states.terminated):
         num_positions += len(states.terminated)
@@ -61,27 +71,32 @@ def solve(game: Game, *, max_positions: int = MAX_POSITIONS) -> Solution:
                 f"{game!r} has more than {max_positions} positions, "
                 "too many for exhaustive search"
             )
-        after, is_legal, outcome = _in_chunks(expand, states)
-        after = _take(after, is_legal)
+        after, probability, outcome = _in_chunks(expand, states)
+        is_possible = probability > 0
+        after = _take(after, is_possible)
         # Equal positions of a layer become one; `inverse` is where each move leads to.
         _, first, inverse = np.unique(
             as_bytes(after), return_index=True, return_inverse=True
         )
-        child = np.full(is_legal.shape, -1)
-        child[is_legal] = inverse
-        layers.append((states, outcome, child))
+        child = np.full(is_possible.shape, -1)
+        child[is_possible] = inverse
+        layers.append((states, outcome, child, probability))
         states = _take(after, first)
     # From the last layer back; `values_after` is for player 0.
     results = []
     values_after = np.zeros(0, np.float32)
-    for states, outcome, child in reversed(layers):
+    for states, outcome, child, probability in reversed(layers):
         sign = np.where(states.current_player == 0, 1, -1).astype(np.float32)
         is_legal = child >= 0
         action_values = np.full(is_legal.shape, np.nan, np.float32)
         action_values[is_legal] = values_after[child[is_legal]]
+        if game.num_outcomes:
+            action_values = (probability * action_values).sum(axis=2, where=is_legal)
+            is_legal = is_legal.any(axis=2)
+            action_values[~is_legal] = np.nan
         action_values *= sign[:, None]
         best = np.max(action_values, axis=1, where=is_legal, initial=-1)
-        values = np.where(is_legal.any(axis=1), best, sign * outcome)
+        values = np.where(np.any(is_legal, axis=1), best, sign * outcome)
         values_after = sign * values
         results.append((values, action_values))
     values, action_values = zip(*reversed(results), strict=True)
@@ -105,14 +120,20 @@ def longer_games_error(game: Game) -> ValueError:
 
 
 def _expand(game: Game, states: State) -> tuple[State, jax.Array, jax.Array]:
-    """Returns the successors, leaves `[N, A, ...]`, `[N, A]` bool the legal actions,
-    and `[N]` float32 results for player 0."""
+    """Returns the successors, leaves `[N, A, ...]`, or `[N, A, K, ...]` with chance,
+    their probabilities, which without chance say whether the action is legal, and `[N]`
+    float32 results for player 0."""
     after = jax.vmap(jax.vmap(game.step, (None, 0)), (0, None))(
         states, jnp.arange(game.num_actions)
     )
     legal = jax.vmap(game.legal_action_mask)(states)
     outcome = jax.vmap(game.rewards)(states)[:, 0]
-    return after, legal & ~states.terminated[:, None], outcome
+    is_legal = legal & ~states.terminated[:, None]
+    if not game.num_outcomes:
+        return after, is_legal, outcome
+    outcomes = functools.partial(after_each_outcome, game)
+    after, probability = jax.vmap(jax.vmap(outcomes))(after)
+    return after, jnp.where(is_legal[:, :, None], probability, 0), outcome
 
 
 def _in_chunks(expand, states):

@@ -17,10 +17,11 @@ import numpy as np
 from jax.sharding import Mesh
 
 from azjax.arena.exhaustive import longer_games_error
-from azjax.arena.openings import Openings, suite
+from azjax.arena.openings import Openings, outcome_moves, suite, without_gaps
 from azjax.arena.statistics import score_interval
 from azjax.devices import spread
 from azjax.games import Game, GameRecord, State, host
+from azjax.games.chance import after_outcome, outcome_probabilities, random_outcome
 from azjax.games.core import select
 from azjax.games.game_record import RESIGNED, is_forfeit
 from azjax.players.batches import LOCAL, BatchLayout, Division, batch_layout
@@ -37,6 +38,7 @@ from azjax.players.core import (
     start_session,
 )
 from azjax.players.engine import STOPPED, EnginePlayer
+from azjax.search.keys import draw
 from azjax.settings import check_int
 
 GAMES_AT_ONCE = 1024
@@ -79,11 +81,12 @@ class MatchResult:
     Games 2i and 2i + 1 have the same opening; `player` is player 0 in the first and
     player 1 in the second.
 
-    moves: `[N, T]` int32; actions from the initial position, opening included; -1 after
-        the end.
+    moves: `[N, T]` int32; moves from the initial position, opening included: actions,
+        and A + k for outcome k of chance; -1 after the end.
     results: `[N]` int8; 1 if `player` won, 0 for a draw, -1 if it lost.
     faults: N texts, as in `GameRecord`.
-    opening_moves: number of opening moves of each game.
+    opening_moves: number of actions in the opening of each game.
+    num_actions: A, the number of actions of the game.
     values: `[N, T]` float32; the expected result for player 0 after each move, in [-1,
         1], as an external player who was to move then saw it; NaN where it is not
         known. None for a match of compiled players.
@@ -93,6 +96,7 @@ class MatchResult:
     results: np.ndarray
     faults: tuple[str, ...]
     opening_moves: int
+    num_actions: int
     values: np.ndarray | None = None
 
     @property
@@ -156,6 +160,11 @@ class MatchResult:
             names: of `player` and `opponent`.
         """
         games = []
+        # An opening lasts until the next action; outcomes after its last one belong
+        # to it.
+        is_action = (self.moves >= 0) & (self.moves < self.num_actions)
+        is_opening = np.cumsum(is_action, axis=1) <= self.opening_moves
+        openings = (is_opening & (self.moves >= 0)).sum(axis=1).tolist()
         for number, (row, result) in enumerate(
             zip(self.moves, self.results, strict=True)
         ):
@@ -170,7 +179,7 @@ class MatchResult:
                     moves=row[row >= 0].tolist(),
                     result=int(-result if is_swapped else result),
                     fault=self.faults[number],
-                    opening_moves=self.opening_moves,
+                    opening_moves=openings[number],
                     values=tuple(values),
                 )
             )
@@ -197,6 +206,7 @@ def concatenate(results: Sequence[MatchResult]) -> MatchResult:
         results=np.concatenate([result.results for result in results]),
         faults=tuple(fault for result in results for fault in result.faults),
         opening_moves=results[0].opening_moves,
+        num_actions=results[0].num_actions,
         values=np.concatenate([_pad(each, longest, np.nan) for each in values])
         if len(values) == len(results)
         else None,
@@ -295,6 +305,9 @@ def play_openings(
     `PATIENCE` consecutive games also forfeits the rest of the match, so that an engine
     that hangs does not stop a tournament.
 
+    In a game with chance, both games of a pair draw their outcomes with the same random
+    numbers, which lowers the variance of the score, as equal openings do.
+
     Raises:
         MatchInterrupted: Ctrl-C, after the games of at least one opening.
     """
@@ -343,13 +356,14 @@ class _Half(NamedTuple):
 
     states: leaves `[B, ...]`.
     carries: the carry of the player to move and of the other player.
-    actions: `[B, T]` int32, filled turn by turn; -1 where no move was made.
+    moves: `[B, T]` int32, filled turn by turn; -1 where no move was made. In games with
+        chance, a turn has two columns, the action and the outcome.
     is_forfeit: `[B]` bool; whether an illegal move ended the game.
     """
 
     states: State
     carries: tuple[Any, Any]
-    actions: np.ndarray
+    moves: np.ndarray
     is_forfeit: np.ndarray
 
 
@@ -373,11 +387,15 @@ def _play_batch(
     """
     start, mesh, num_turns = layout.by_position(openings.states), layout.mesh, 0
     seats = (start.current_player, 1 - start.current_player)
-    most_turns = game.max_moves * (2 if game.has_extra_turns else 1)
+    has_waits = game.has_extra_turns or game.num_outcomes
+    most_turns = game.max_moves * (2 if has_waits else 1)
+    width, chance_key = 1, rng_key
+    if game.num_outcomes:
+        width, (rng_key, chance_key) = 2, jax.random.split(rng_key)
     carries = (init_carry(players[0], start, mesh), init_carry(players[1], start, mesh))
     # The halves in which `player` and in which `opponent` moves first.
     is_over = np.asarray(start.terminated)
-    nothing = np.full((len(is_over), most_turns), -1, np.int32)
+    nothing = np.full((len(is_over), width * most_turns), -1, np.int32)
     halves = [
         _Half(start, each, nothing.copy(), is_over) for each in (carries, carries[::-1])
     ]
@@ -397,10 +415,14 @@ def _play_batch(
             states, action, is_illegal = _step(
                 game, mesh, half.states, choice.action, seats[number % 2]
             )
-            half.actions[:, number] = action
+            half.moves[:, width * number] = action
+            if game.num_outcomes:  # the same random numbers in both halves
+                keys = layout.keys(jax.random.fold_in(chance_key, number))
+                states, outcome = _after_chance(game, mesh, keys, states)
+                half.moves[:, width * number + 1] = outcome
             is_forfeit = half.is_forfeit | np.asarray(is_illegal)
             carries = (half.carries[1], carry)
-            halves[index] = _Half(states, carries, half.actions, is_forfeit)
+            halves[index] = _Half(states, carries, half.moves, is_forfeit)
         num_turns = number + 1
     else:
         if not all(np.asarray(half.states.terminated).all() for half in halves):
@@ -409,7 +431,7 @@ def _play_batch(
     played = layout.to_host(
         [
             (
-                half.actions,
+                half.moves,
                 np.full(len(is_over), num_turns, np.int32),
                 np.asarray(_rewards(game, half.states)),
                 half.is_forfeit,
@@ -417,26 +439,23 @@ def _play_batch(
             for half in halves
         ]
     )
-    actions, lengths, rewards, is_forfeit = map(np.stack, zip(*played, strict=True))
-    # Moves follow each other without gaps.
-    actions = actions[..., : lengths.max()]
-    order = np.argsort(actions < 0, axis=-1, kind="stable")
-    actions = np.take_along_axis(actions, order, axis=-1)[..., : game.max_moves]
+    made, lengths, rewards, is_forfeit = map(np.stack, zip(*played, strict=True))
+    made = without_gaps(made[..., : width * lengths.max()])
+    made = made[..., : width * game.max_moves]
     moves, results, faults = [], [], []
     row, first = np.arange(size), openings.states.current_player[:size]
     for number in range(2):
         # `player` has the seat of the first mover in the first half.
         half = (first + number) % 2
-        moves.append(
-            np.concatenate([openings.moves[:size], actions[half, row]], axis=1)
-        )
+        moves.append(np.concatenate([openings.moves[:size], made[half, row]], axis=1))
         results.append(rewards[half, row, number].astype(np.int8))
         faults.append(np.where(is_forfeit[half, row], "illegal move", ""))
     return MatchResult(
-        moves=np.stack(moves, axis=1).reshape(2 * size, -1),
+        moves=without_gaps(np.stack(moves, axis=1).reshape(2 * size, -1)),
         results=np.stack(results, axis=1).reshape(-1),
         faults=tuple(np.stack(faults, axis=1).reshape(-1).tolist()),
-        opening_moves=openings.moves.shape[1],
+        opening_moves=openings.num_moves,
+        num_actions=game.num_actions,
     )
 
 
@@ -467,6 +486,22 @@ def _step(
     return spread(step, mesh)(states, action, player)
 
 
+@jax.jit(static_argnums=(0, 1))
+def _after_chance(
+    game: Game, mesh: Mesh | None, rng_key: jax.Array, states: State
+) -> tuple[State, jax.Array]:
+    """Draws an outcome in the positions that wait for chance; `rng_key` is one key, or
+    one for each lane. Returns the next states, and `[B]` int32 the recorded moves, -1
+    where there is none."""
+
+    def play(rng_key, states):
+        probabilities = outcome_probabilities(game, states)
+        outcome = draw(random_outcome, rng_key, probabilities)
+        return after_outcome(game, states, outcome), outcome_moves(game, outcome)
+
+    return spread(play, mesh)(rng_key, states)
+
+
 @jax.jit(static_argnames="game")
 def _rewards(game: Game, states: State) -> jax.Array:
     return jax.vmap(game.rewards)(states)
@@ -475,7 +510,7 @@ def _rewards(game: Game, states: State) -> jax.Array:
 class PlayedGame(NamedTuple):
     """A finished game.
 
-    moves: the actions from the initial position.
+    moves: the moves from the initial position, actions and outcomes of chance.
     result: 1 if player 0 won, 0 for a draw, -1 if player 1 won.
     fault: as in `GameRecord`.
     values: as in `GameRecord`.
@@ -502,10 +537,15 @@ def _play_on_host(
     num_games = 2 * len(openings)
     seeds = np.asarray(jax.random.bits(rng_key, (num_games, 2), jnp.uint32)).tolist()
 
+    def opening_of(number: int) -> list[int]:
+        row = openings.moves[number // 2]
+        return row[row >= 0].tolist()
+
     def play(number: int) -> PlayedGame:
         sides = (players[number % 2], players[1 - number % 2])
-        opening = openings.moves[number // 2].tolist()
-        return play_game(game, sides, opening, seeds[number])
+        # Both games of a pair have the same random numbers for chance.
+        rng = np.random.default_rng(seeds[number // 2 * 2])
+        return play_game(game, sides, opening_of(number), seeds[number], rng)
 
     played: list[PlayedGame] = []
     forfeited = [0, 0]  # consecutive games
@@ -519,8 +559,7 @@ def _play_on_host(
                 if lost:
                     result = 1 if lost[0] != number % 2 else -1
                     fault = f"not played: {PATIENCE} games in a row were forfeited"
-                    opening = openings.moves[number // 2].tolist()
-                    ended = PlayedGame(opening, result, fault)
+                    ended = PlayedGame(opening_of(number), result, fault)
                 else:
                     ended = next(games)
                 is_lost = is_forfeit(ended.fault)
@@ -535,9 +574,9 @@ def _play_on_host(
         pairs = played[: len(played) // 2 * 2]
         if not pairs:
             raise
-        match = _match_of(pairs, openings.moves.shape[1])
+        match = _match_of(game, pairs, openings)
         raise MatchInterrupted(match) from error
-    return _match_of(played, openings.moves.shape[1])
+    return _match_of(game, played, openings)
 
 
 def possible_at_once(players: Sequence[AnyPlayer]) -> int:
@@ -589,6 +628,7 @@ def play_game(
     players: tuple[AnyPlayer, AnyPlayer],
     opening: list[int],
     seeds: list[int],
+    rng: np.random.Generator,
 ) -> PlayedGame:
     """Plays one game; a player that fails or makes an illegal move loses it.
 
@@ -597,6 +637,7 @@ def play_game(
         players: players 0 and 1.
         opening: legal moves before the players take over; they do not end the game.
         seeds: seeds of the two players.
+        rng: draws the outcomes of chance.
     """
     with contextlib.ExitStack() as stack:
         sessions: list[PlayerSession] = []
@@ -610,9 +651,14 @@ def play_game(
         # The value after a move is that of the position which the next player sees.
         state, moves = host.first_state(game), list(opening)
         values: list[float | None] = [None] * len(opening)
-        for action in opening:
-            state = host.next_state(game, state, action)
+        for move in opening:
+            state = host.next_state(game, state, move)
         while not state.terminated:
+            if host.waits_for_chance(game, state):
+                moves.append(host.random_outcome(game, state, rng))
+                values.append(None)
+                state = host.next_state(game, state, moves[-1])
+                continue
             mover = int(state.current_player)
             try:
                 decision = choose_legal(sessions[mover], game, state, list(moves))
@@ -633,7 +679,9 @@ def _reason(error: ForfeitError) -> str:
     return str(error) or "gave up"
 
 
-def _match_of(played: Sequence[PlayedGame], opening_moves: int) -> MatchResult:
+def _match_of(
+    game: Game, played: Sequence[PlayedGame], openings: Openings
+) -> MatchResult:
     """Returns the games as a match; `player` is player 1 in every second game."""
     moves = np.full((len(played), max(len(g.moves) for g in played)), -1, np.int32)
     values = np.full(moves.shape, np.nan, np.float32)
@@ -644,4 +692,6 @@ def _match_of(played: Sequence[PlayedGame], opening_moves: int) -> MatchResult:
     signs = np.where(np.arange(len(played)) % 2, -1, 1)
     results = (signs * [ended.result for ended in played]).astype(np.int8)
     faults = tuple(ended.fault for ended in played)
-    return MatchResult(moves, results, faults, opening_moves, values)
+    return MatchResult(
+        moves, results, faults, openings.num_moves, game.num_actions, values
+    )

@@ -3,10 +3,12 @@
 import dataclasses
 
 import jax
+import jax.numpy as jnp
 import numpy as np
 
 from azjax.arena.exhaustive import as_bytes
 from azjax.games import Game, State
+from azjax.games.chance import after_chance
 from azjax.games.host import first_states
 from azjax.games.random_moves import play_random_move
 from azjax.settings import check_int
@@ -18,14 +20,18 @@ _MAX_ROUNDS_WITHOUT_NEW = 4  # after these, no more openings of a length are dra
 
 @dataclasses.dataclass(frozen=True, eq=False)
 class Openings:
-    """N positions of a game after the same number of moves; none is terminated.
+    """N positions of a game after the same number of actions; none is terminated or
+    waits for chance.
 
-    moves: `[N, T]` int32; the actions from the initial position.
+    moves: `[N, T]` int32; the moves from the initial position, actions and outcomes of
+        chance; -1 after the end.
     states: leaves `[N, ...]`, NumPy arrays.
+    num_moves: number of actions in each opening.
     """
 
     moves: np.ndarray
     states: State
+    num_moves: int
 
     def __len__(self) -> int:
         return len(self.moves)
@@ -33,7 +39,7 @@ class Openings:
     def take(self, rows: np.ndarray) -> "Openings":
         """Returns the openings at `rows`, `[M]` int."""
         states = jax.tree.map(lambda leaf: leaf[rows], self.states)
-        return Openings(self.moves[rows], states)
+        return Openings(self.moves[rows], states, self.num_moves)
 
 
 def suite(
@@ -42,13 +48,13 @@ def suite(
     """Draws openings: different positions after random moves.
 
     If the game has too few of them, longer openings are drawn. With 0 moves, all
-    openings are the initial position.
+    openings are the initial position, after an outcome if it waits for chance.
 
     Args:
         game: the game.
         rng_key: consumed.
         num_openings: N, at least 1.
-        num_moves: minimum number of moves; None for 4, or a ninth of `game.max_moves`
+        num_moves: minimum number of actions; None for 4, or a ninth of `game.max_moves`
             if that is less, because longer openings would decide a short game.
 
     Raises:
@@ -60,7 +66,11 @@ def suite(
     check_int("opening_moves", num_moves, 0)
     if num_moves == 0:
         states = first_states(game, num_openings)
-        return Openings(np.zeros((num_openings, 0), np.int32), states)
+        if not game.num_outcomes:
+            return Openings(np.zeros((num_openings, 0), np.int32), states, 0)
+        states, outcome = _after_chance(game, rng_key, states)
+        moves = np.asarray(outcome_moves(game, outcome))[:, None]
+        return Openings(moves, jax.device_get(states), 0)
     most = 0
     for length in range(num_moves, game.max_moves):
         rng_key, draw_key = jax.random.split(rng_key)
@@ -86,24 +96,33 @@ def _draw(
 ) -> Openings:
     """Draws openings until there are enough or no new ones are found."""
     start = first_states(game, _BATCH_SIZE)
-    initial = Openings(np.zeros((_BATCH_SIZE, num_moves), np.int32), start)
+    width = 1 + 2 * num_moves if game.num_outcomes else num_moves
+    initial = Openings(np.zeros((_BATCH_SIZE, width), np.int32), start, num_moves)
     pool = initial.take(np.arange(0))
     rounds_without_new = 0
     while len(pool) < num_openings and rounds_without_new < _MAX_ROUNDS_WITHOUT_NEW:
-        states, moves = start, []
+        states, moves, is_played = start, [], np.ones(_BATCH_SIZE, bool)
+        if game.num_outcomes:
+            rng_key, chance_key = jax.random.split(rng_key)
+            states, outcome = _after_chance(game, chance_key, states)
+            moves.append(outcome_moves(game, outcome))
         for _ in range(num_moves):
             rng_key, move_key = jax.random.split(rng_key)
-            states, action, _ = _play_random_move(game, move_key, states)
-            moves.append(np.asarray(action))
-        drawn = Openings(np.stack(moves, axis=1), jax.device_get(states))
-        # -1 where a move would have ended the game.
-        drawn = drawn.take(np.flatnonzero((drawn.moves >= 0).all(axis=1)))
+            states, action, outcome = _play_random_move(game, move_key, states)
+            moves.append(action)
+            is_played &= np.asarray(action) >= 0  # -1 where the game would have ended
+            if outcome is not None:
+                moves.append(outcome_moves(game, outcome))
+        rows = without_gaps(np.stack(moves, axis=1))
+        drawn = Openings(rows, jax.device_get(states), num_moves)
+        drawn = drawn.take(np.flatnonzero(is_played))
         # Adds the new ones, in the order of drawing.
         together = Openings(
             np.concatenate([pool.moves, drawn.moves]),
             jax.tree.map(
                 lambda *leaves: np.concatenate(leaves), pool.states, drawn.states
             ),
+            num_moves,
         )
         before = len(pool)
         if len(together):
@@ -114,4 +133,16 @@ def _draw(
     return pool.take(np.arange(min(num_openings, len(pool))))
 
 
+def outcome_moves(game: Game, outcome: jax.Array) -> jax.Array:
+    """Returns outcomes of chance, -1 where there is none, as moves of the game."""
+    return jnp.where(outcome < 0, -1, game.num_actions + outcome)
+
+
+def without_gaps(moves: np.ndarray) -> np.ndarray:
+    """Returns `[..., T]` moves in the same order, with each -1 after the moves."""
+    order = np.argsort(moves < 0, axis=-1, kind="stable")
+    return np.take_along_axis(moves, order, axis=-1)
+
+
+_after_chance = jax.jit(after_chance, static_argnames="game")
 _play_random_move = jax.jit(play_random_move, static_argnames="game")

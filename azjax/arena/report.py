@@ -115,7 +115,7 @@ def play_perfect_match(
     results, lost_at = [], []
     for pair in seeds:
         sides = (opponent, player) if side else (player, opponent)
-        ended = play_game(game, sides, [], pair)
+        ended = play_game(game, sides, [], pair, np.random.default_rng(pair))
         results.append(-ended.result if side else ended.result)
         lost_at.append(0)
         if results[-1] < value:

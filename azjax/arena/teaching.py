@@ -6,7 +6,7 @@ import numpy as np
 
 from azjax.data.importing import Labels, Teacher
 from azjax.games import Game, GameRecord
-from azjax.games.host import first_state, next_state, rewards
+from azjax.games.host import first_state, next_state, rewards, waits_for_chance
 from azjax.players.core import (
     ExternalPlayer,
     ForfeitError,
@@ -19,8 +19,9 @@ def make_teacher(player: ExternalPlayer) -> Teacher:
     """Returns a function that labels a game with a player's moves and evaluations.
 
     The policy of a position is the player's, or, if it gives none, the move that it
-    chooses. Random opening moves get no labels. The value after the last move is the
-    result if the rules end the game there, else another evaluation.
+    chooses. Random opening moves and outcomes of chance get no labels. The value after
+    the last move is the result if the rules end the game there, else another
+    evaluation.
 
     The function raises ValueError if the player does not start or answer, makes an
     illegal move, or gives no evaluation.
@@ -39,7 +40,12 @@ def make_teacher(player: ExternalPlayer) -> Teacher:
                     if state.terminated:
                         policies.append({})
                         values.append(rewards(game, state)[0])
-                    elif number >= record.opening_moves:
+                    elif number < record.opening_moves:
+                        continue
+                    elif waits_for_chance(game, state):
+                        policies.append({})
+                        values.append(None)
+                    else:
                         played = record.moves[:number]
                         decision = choose_legal(session, game, state, played)
                         if decision.value is None:

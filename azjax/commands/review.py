@@ -106,7 +106,7 @@ def _print_review(
         cells = [
             f"{ply + 1}. {move.text}",
             move.mark,
-            sides[move.player],
+            sides[move.player] if move.player >= 0 else "chance",
             signed(move.after),
             f"{move.best}, {signed(move.before)}" if is_other else "",
         ]

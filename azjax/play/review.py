@@ -10,7 +10,7 @@ import jax
 import numpy as np
 
 from azjax.games import Game, GameRecord, State
-from azjax.games.host import compiled, first_state, next_state, rewards
+from azjax.games.host import chance, compiled, first_state, next_state, rewards
 from azjax.games.reading import game_of, game_texts, replayed
 from azjax.play.text_output import side_names
 from azjax.players import (
@@ -31,15 +31,15 @@ _EXACT = {1: "win", 0: "draw", -1: "loss"}
 
 
 class ReviewedMove(NamedTuple):
-    """A move of a game, with the reviewer's opinion.
+    """A move of a game, with the reviewer's opinion. An outcome of chance has no mark.
 
-    player: who made it.
+    player: who made it; -1 for an outcome.
     action: the move.
     text: the move in the notation of the game.
-    best_action: the move that the reviewer would make.
+    best_action: the move that the reviewer would make; an outcome itself.
     best: the same in the notation.
     before: expected result for player 0 before the move, in [-1, 1].
-    after: the same after the move.
+    after: the same after the move; the mean over the outcomes if chance is next.
     loss: what the move loses for its player, in [0, 2]; 0 for the reviewer's move,
         unless the reviewer finds after it that it was a blunder.
     mark: one of those in `MARKS`, empty for a good move. Where a solver knows the
@@ -98,7 +98,7 @@ def review(
 
     Args:
         game: the game.
-        moves: legal actions from the initial position.
+        moves: legal moves from the initial position.
         reviewer: any player that gives expected results.
         solver: a player that gives exact results, from which the marks then follow.
         seed: of the reviewer's searches.
@@ -110,8 +110,8 @@ def review(
     if isinstance(reviewer, HumanPlayer):
         raise ValueError("a person cannot review: give a player that computes")
     states = [first_state(game)]
-    for action in moves:
-        states.append(next_state(game, states[-1], action))
+    for move in moves:
+        states.append(next_state(game, states[-1], move))
     opinions = _opinions(game, states, moves, reviewer, seed)
     solved = itertools.repeat(None)
     if solver is not None:
@@ -130,12 +130,14 @@ def review(
         if solved is not None and solved_after is not None:
             exact_before, exact_after = round(solved[1]), round(solved_after[1])
             mark = ("", "?", "??")[max(0, sign * (exact_before - exact_after))]
+        if action >= game.num_actions:
+            player, best, loss, mark = -1, action, 0.0, ""
         yield ReviewedMove(
             player=player,
             action=action,
-            text=game.action_to_text(state, action),
+            text=game.move_to_text(state, action),
             best_action=best,
-            best=game.action_to_text(state, best),
+            best=game.move_to_text(state, best),
             before=value,
             after=value_after,
             loss=loss,
@@ -147,8 +149,8 @@ def review(
 
 def exact_text(move: ReviewedMove) -> str:
     """Returns the results under perfect play for the player who moved, before and after
-    the move; empty if they are not known."""
-    if move.exact_before is None or move.exact_after is None:
+    the move; empty if they are not known, or for an outcome of chance."""
+    if move.exact_before is None or move.exact_after is None or move.player < 0:
         return ""
     sign = 1 - 2 * move.player
     before, after = (
@@ -178,27 +180,70 @@ def _opinions(
     player: AnyPlayer,
     seed: int,
 ) -> Iterator[tuple[int, float]]:
-    """Yields a player's move in each position, and its expected result for player 0;
-    -1 and the result for a finished game.
+    """Yields a player's move in each position, and its expected result for player 0; -1
+    and the result for a finished game; -1 and the mean over the outcomes where a
+    position waits for chance."""
+    # The player decides in the positions after each outcome.
+    outcomes = [_after_outcomes(game, state) for state in states]
+    decided = [
+        (after, [*moves[:ply], *move])
+        for ply, ends in enumerate(outcomes)
+        for _, move, after in ends
+        if not after.terminated
+    ]
+    decisions = _decisions(game, decided, player, seed)
+    for ends in outcomes:
+        found = [
+            (-1, rewards(game, after)[0]) if after.terminated else next(decisions)
+            for _, _, after in ends
+        ]
+        action, value = found[0]
+        if ends[0][1]:
+            chances = [probability for probability, _, _ in ends]
+            action, value = (
+                -1,
+                float(np.average([v for _, v in found], weights=chances)),
+            )
+        yield action, value
+
+
+def _after_outcomes(game: Game, state: State) -> list[tuple[float, list[int], State]]:
+    """Returns the probability, the move and the position of each outcome of chance; 1,
+    no move and the position itself if it waits for none."""
+    probabilities = chance(game, state).tolist()
+    return [
+        (probability, [move], next_state(game, state, move))
+        for move, probability in enumerate(probabilities, start=game.num_actions)
+        if probability
+    ] or [(1.0, [], state)]
+
+
+def _decisions(
+    game: Game,
+    positions: Sequence[tuple[State, Sequence[int]]],
+    player: AnyPlayer,
+    seed: int,
+) -> Iterator[tuple[int, float]]:
+    """Yields a player's move in each unfinished position, of which the moves that led
+    to it are given, and its expected result for player 0.
 
     A program decides one position at a time, a compiled player batches of one size.
     """
-    unfinished = [state for state in states if not state.terminated]
-    signs = [1 - 2 * int(state.current_player) for state in unfinished]
+    signs = [1 - 2 * int(state.current_player) for state, _ in positions]
     if isinstance(player, ExternalPlayer):
         try:
             with contextlib.closing(start_session(player, game, seed)) as session:
-                for ply, state in enumerate(unfinished):
-                    decision = session.choose(state, moves[:ply])
+                for (state, moves), sign in zip(positions, signs, strict=True):
+                    decision = session.choose(state, moves)
                     if decision.value is None:
                         raise ValueError("the reviewer gives no expected results")
-                    yield decision.action, signs[ply] * decision.value
+                    yield decision.action, sign * decision.value
         except ForfeitError as error:
             raise ValueError(f"the reviewer cannot go on: {error}") from error
     else:
         rng_key = jax.random.key(seed)
-        for first in range(0, len(unfinished), POSITIONS_AT_ONCE):
-            batch = unfinished[first : first + POSITIONS_AT_ONCE]
+        for first in range(0, len(positions), POSITIONS_AT_ONCE):
+            batch = [state for state, _ in positions[first : first + POSITIONS_AT_ONCE]]
             filled = [*batch, *[batch[-1]] * (POSITIONS_AT_ONCE - len(batch))]
             stacked: Any = jax.tree.map(lambda *leaves: np.stack(leaves), *filled)
             choice = choose(player, jax.random.fold_in(rng_key, first), stacked)
@@ -206,5 +251,3 @@ def _opinions(
             found = zip(actions.tolist(), values.tolist(), signs[first:], strict=False)
             for action, value, sign in itertools.islice(found, len(batch)):
                 yield action, sign * value
-    for state in states[len(unfinished) :]:
-        yield -1, rewards(game, state)[0]

@@ -269,7 +269,16 @@ class EnginePlayer(abc.ABC, Generic[E]):
         Args:
             game: the game.
             seed: seed of the engine's random choices, if it takes one.
+
+        Raises:
+            ForfeitError: the program does not start.
+            ValueError: the engine does not play this game; none plays with chance.
         """
+        if game.num_outcomes:
+            raise ValueError(
+                f"engines cannot play {game!r}: their protocols have no outcomes of "
+                "chance"
+            )
         engine = self._take_idle() or self._start()
         try:
             return self._begin(engine, game, seed)

@@ -9,6 +9,7 @@ import jax.numpy as jnp
 from flax import struct
 
 from azjax.games import Game, State
+from azjax.games.core import select
 from azjax.players.core import Choice
 from azjax.players.model import moves_again
 from azjax.players.simple import choose_uniformly
@@ -21,6 +22,10 @@ MAX_DEPTH = 32  # moves
 _WIN_SCORE = 2.0
 _MOVE_PENALTY = 2.0**-10
 _EPSILON = 2.0**-20  # smaller than the difference between two scores
+# In games with chance, means of scores are expected results: a win scores 1, less an
+# amount that is too small to matter, and heuristic values are a little below.
+_MEAN_PENALTY = 2.0**-18
+_HIGHEST_MEAN = 1 - 2.0**-12
 
 
 def after_each_move(
@@ -72,6 +77,29 @@ def after_each_move(
     )[1]
 
 
+def after_each_outcome(game: Game, state: State) -> tuple[State, jax.Array]:
+    """Returns the positions after each outcome of chance, leaves `[K, ...]`, and their
+    `[K]` float32 probabilities. For a position that does not wait for chance, these are
+    the position itself, and 1 for the first of them."""
+    probabilities = jnp.asarray(game.chance(state))
+    waits = (probabilities > 0).any()
+    outcomes = jnp.arange(game.num_outcomes)
+    after = jax.vmap(game.chance_step, (None, 0))(state, outcomes)
+    after = jax.vmap(select, (None, 0, None))(waits, after, state)
+    return after, jnp.where(waits, probabilities, outcomes == 0)
+
+
+def mean_after_chance(
+    game: Game, state: State, evaluate: Callable[[State], jax.Array]
+) -> jax.Array:
+    """Returns `[]`, the mean of `evaluate` over the outcomes of chance that a position
+    waits for; `evaluate(state)` if it waits for none."""
+    if not game.num_outcomes:
+        return evaluate(state)
+    after, probabilities = after_each_outcome(game, state)
+    return (probabilities * jax.vmap(evaluate)(after)).sum()
+
+
 def result_of_mover(game: Game, before: State, after: State) -> jax.Array:
     """Returns `[]` float32, the result in `after` for the player to move in `before`; 0
     if `after` is not terminated."""
@@ -84,7 +112,8 @@ class GreedyPlayer:
 
     A move after which the player moves again has no replies. Ties are broken at random.
     The value is 1 if the player wins at once, -1 if the opponent can win at its next
-    move, else 0.
+    move, else 0. In games with chance, the number of winning replies is its mean over
+    the outcomes, -1 for a win, and the value is minus the number, at least -1.
     """
 
     draws_in_lanes: ClassVar[bool] = True
@@ -96,17 +125,23 @@ class GreedyPlayer:
         least = dangers.min(axis=-1)
         best = dangers == least[:, None]
         value = -jnp.sign(least).astype(jnp.float32)
+        if self.game.num_outcomes:
+            value = -jnp.minimum(least, 1.0)
         return choose_uniformly(rng_key, best, value)
 
     def _dangers(self, state: State) -> jax.Array:
         """Returns `[A]` int32, the number of winning replies to each move; -1 for a
-        winning move, `A + 1` for a losing one, the largest int if illegal."""
+        winning move, `A + 1` for a losing one, the largest int if illegal. Float32 in
+        games with chance."""
         game = self.game
 
         def dangers(after):
+            def wins(end):
+                return result_of_mover(game, after, end) > 0
+
             result = result_of_mover(game, state, after)
             reply_wins = after_each_move(
-                game, after, lambda end: result_of_mover(game, after, end) > 0, False
+                game, after, lambda reply: mean_after_chance(game, reply, wins), False
             )
             at_end = jnp.where(result < 0, game.num_actions + 1, -result)
             at_end = at_end.astype(jnp.int32)
@@ -114,7 +149,13 @@ class GreedyPlayer:
             return jnp.where(after.terminated, at_end, replies)
 
         illegal = jnp.iinfo(jnp.int32).max
-        return after_each_move(game, state, dangers, illegal, portion=_GREEDY_PORTION)
+        return after_each_move(
+            game,
+            state,
+            lambda after: mean_after_chance(game, after, dangers),
+            illegal,
+            portion=_GREEDY_PORTION,
+        )
 
 
 @struct.dataclass
@@ -123,7 +164,9 @@ class MinimaxPlayer:
     `Game.evaluate`.
 
     It prefers fast wins and late losses and breaks ties at random. The value is the
-    minimax value; 1, 0 or -1 if the search reaches the end of the game.
+    minimax value; 1, 0 or -1 if the search reaches the end of the game. In games with
+    chance, the value of a move is the mean over the outcomes after it (expectiminimax),
+    and all outcomes are searched, after the last move too.
     """
 
     draws_in_lanes: ClassVar[bool] = True
@@ -135,6 +178,8 @@ class MinimaxPlayer:
         scores = jax.vmap(self._scores)(states)
         top = scores.max(axis=-1)
         best = scores == top[:, None]
+        if self.game.num_outcomes:  # means have rounding errors
+            best = scores > top[:, None] - _EPSILON / 2
         return choose_uniformly(rng_key, best, jnp.clip(top, -1.0, 1.0))
 
     def _scores(self, state: State) -> jax.Array:
@@ -142,6 +187,13 @@ class MinimaxPlayer:
         game, depth = self.game, self.depth
         final, to_try = _expand(game, state, jnp.int32(0), depth)
         lowest = jnp.full(depth, -jnp.inf, jnp.float32)
+        chance = None
+        if game.num_outcomes:
+            chance = _Chance(
+                probability=jnp.ones(depth, jnp.float32),
+                to_try=jnp.zeros((depth, game.num_outcomes), jnp.float32),
+                mean=jnp.zeros(depth, jnp.float32),
+            )
         stack = _Stack(
             level=jnp.int32(0),
             states=jax.tree.map(
@@ -157,6 +209,7 @@ class MinimaxPlayer:
             beta=lowest.at[0].set(_score_bound(game, 0) + _EPSILON),
             keeps_turn=jnp.zeros(depth, bool),
             root_scores=final,
+            chance=chance,
         )
         stack = jax.lax.while_loop(
             lambda stack: stack.level >= 0,
@@ -164,6 +217,21 @@ class MinimaxPlayer:
             stack,
         )
         return stack.root_scores
+
+
+@struct.dataclass
+class _Chance:
+    """The outcomes after the move being searched at each of D levels.
+
+    probability: `[D]` float32; of the outcome being searched; 1 after a move that leads
+        to no outcome.
+    to_try: `[D, K]` float32; probabilities of the outcomes not searched yet, else 0.
+    mean: `[D]` float32; sum of the scores so far, weighted by probability.
+    """
+
+    probability: jax.Array
+    to_try: jax.Array
+    mean: jax.Array
 
 
 @struct.dataclass
@@ -181,6 +249,7 @@ class _Stack:
     beta: `[D]` float32; cut-off score, at which the opponent has a better move above.
     keeps_turn: `[D]` bool; whether the player to move made the move to the level.
     root_scores: `[A]` float32; scores of the moves at level 0.
+    chance: None in games without chance.
     """
 
     level: jax.Array
@@ -192,6 +261,7 @@ class _Stack:
     beta: jax.Array
     keeps_turn: jax.Array
     root_scores: jax.Array
+    chance: _Chance | None
 
 
 def _step(game: Game, stack: _Stack, depth: int) -> _Stack:
@@ -202,20 +272,53 @@ def _step(game: Game, stack: _Stack, depth: int) -> _Stack:
     score = jnp.where(stack.keeps_turn[level], 1, -1) * stack.best[level]
     above = jnp.where(is_done & (level > 0), level - 1, depth)
     at_root = jnp.where(is_done & (level == 1), stack.move[0], game.num_actions)
+    chance = stack.chance
+    if chance is not None:
+        # The move has its score when all outcomes are searched.
+        mean = chance.mean[level - 1] + chance.probability[level - 1] * score
+        means = chance.mean.at[above].set(mean, mode="drop")
+        chance = dataclasses.replace(chance, mean=means)
+        score = jnp.where(chance.to_try[level - 1].any(), -jnp.inf, mean)
     stack = dataclasses.replace(
         stack,
         level=jnp.where(is_done, level - 1, level),
         best=stack.best.at[above].max(score, mode="drop"),
         root_scores=stack.root_scores.at[at_root].set(score, mode="drop"),
+        chance=chance,
     )
     # Another one is searched further, by its best move.
     level = stack.level
     move = stack.to_try[level].argmax().astype(jnp.int32)
     here = jax.tree.map(lambda leaf: leaf[level], stack.states)
-    after = game.step(here, move)
+    if chance is None:
+        after = game.step(here, move)
+    else:  # or by the next outcome of the same move
+        is_same = chance.to_try[level].any()
+        move = jnp.where(is_same, stack.move[level], move)
+        ends, probabilities = after_each_outcome(game, game.step(here, move))
+        left = jnp.where(is_same, chance.to_try[level], probabilities)
+        outcome = left.argmax()
+        after = jax.tree.map(lambda leaf: leaf[outcome], ends)
+        at = jnp.where(_is_done(stack, level), depth, level)
+        mean = jnp.where(is_same, chance.mean[level], 0.0)
+        chance = _Chance(
+            probability=chance.probability.at[at].set(left[outcome], mode="drop"),
+            to_try=chance.to_try.at[at].set(left.at[outcome].set(0), mode="drop"),
+            mean=chance.mean.at[at].set(mean, mode="drop"),
+        )
     final, to_try = _expand(game, after, level + 1, depth)
     best, beta = stack.best[level], stack.beta[level]
     alpha = jnp.where(level > 0, jnp.maximum(best, stack.alpha[level]), best - _EPSILON)
+    if chance is not None:
+        # The window in which the score of the outcome matters, as the outcomes not
+        # searched yet have scores in [-1, 1] (Star1; Ballard 1983).
+        rest, mean = chance.to_try[level].sum(), chance.mean[level]
+        alpha = (alpha - mean - rest) / chance.probability[level]
+        beta = (beta - mean + rest) / chance.probability[level]
+        # An outcome may end the game.
+        result = result_of_mover(game, after, after) * _result_score(game, level + 1)
+        final = jnp.where(after.terminated, result, final)
+        to_try = jnp.where(after.terminated, -jnp.inf, to_try)
     # The other player sees the window from its side.
     keeps_turn = moves_again(game, here, after)
     beta_below = jnp.where(keeps_turn, beta, -alpha)
@@ -237,11 +340,14 @@ def _step(game: Game, stack: _Stack, depth: int) -> _Stack:
         alpha=put(stack.alpha, jnp.where(keeps_turn, alpha, -beta)),
         beta=put(stack.beta, beta_below),
         keeps_turn=put(stack.keeps_turn, keeps_turn),
+        chance=chance,
     )
 
 
 def _is_done(stack: _Stack, level: jax.Array) -> jax.Array:
     is_searched = stack.to_try[level].max() == -jnp.inf
+    if stack.chance is not None:
+        is_searched &= ~stack.chance.to_try[level].any()
     return is_searched | (stack.best[level] >= stack.beta[level]) | (level < 0)
 
 
@@ -255,23 +361,32 @@ def _expand(
         heuristic scores of the other moves; -inf elsewhere.
     """
 
-    def evaluate(after):
-        result = result_of_mover(game, state, after) * _result_score(level + 1)
+    def score(after):
+        result = result_of_mover(game, state, after) * _result_score(game, level + 1)
         sign = jnp.where(moves_again(game, state, after), 1.0, -1.0)
-        guess = sign * jnp.clip(game.evaluate(after), -1.0, 1.0)
-        return jnp.where(after.terminated, result, guess), after.terminated
+        highest = _HIGHEST_MEAN if game.num_outcomes else 1.0
+        guess = sign * jnp.clip(game.evaluate(after), -highest, highest)
+        return jnp.where(after.terminated, result, guess)
+
+    def evaluate(after):
+        return mean_after_chance(game, after, score), after.terminated
 
     scores, is_over = after_each_move(game, state, evaluate, (-jnp.inf, False))
     is_final = is_over | (level == depth - 1)
     return jnp.where(is_final, scores, -jnp.inf), jnp.where(is_final, -jnp.inf, scores)
 
 
-def _result_score(num_moves: int | jax.Array) -> jax.Array:
+def _result_score(game: Game, num_moves: int | jax.Array) -> jax.Array:
     """Returns the score of a win `num_moves` moves from the root."""
-    return _WIN_SCORE - _MOVE_PENALTY * jnp.float32(num_moves)
+    win, penalty = _WIN_SCORE, _MOVE_PENALTY
+    if game.num_outcomes:
+        win, penalty = 1.0, _MEAN_PENALTY
+    return win - penalty * jnp.float32(num_moves)
 
 
 def _score_bound(game: Game, level: int | jax.Array) -> jax.Array:
     """Returns the highest score of a move that must be searched at a level: its mover
-    can win at its next move at the earliest."""
-    return _result_score(level + (2 if game.has_extra_turns else 3))
+    can win at its next move at the earliest, or by an outcome after the move."""
+    if game.num_outcomes:
+        return _result_score(game, level + 1)
+    return _result_score(game, level + (2 if game.has_extra_turns else 3))

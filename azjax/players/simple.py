@@ -13,6 +13,7 @@ import numpy as np
 from flax import struct
 
 from azjax.games import ConnectFour, Game, State, random_action
+from azjax.games.host import first_state, next_state
 from azjax.networks import (
     Network,
     QNetwork,
@@ -183,8 +184,15 @@ class HumanSession:
 
     def choose(self, state: State, moves: Sequence[int]) -> MoveDecision:
         """Prints the position and asks until the answer is a legal move."""
-        last_action = moves[-1] if moves else None
-        self._write("\n" + self._game.to_text(state, last_action))
+        game = self._game
+        actions = [move for move in moves if move < game.num_actions]
+        text = game.to_text(state, actions[-1] if actions else None)
+        if moves and moves[-1] >= game.num_actions:  # an outcome of chance
+            before = first_state(game)
+            for move in moves[:-1]:
+                before = next_state(game, before, move)
+            text += "\n" + game.move_to_text(before, moves[-1])
+        self._write("\n" + text)
         while True:
             try:
                 text = self._read("your move, or resign: ")

@@ -1,6 +1,8 @@
 import jax
 import numpy as np
 import pytest
+from coin_toss import FIRST, CoinToss
+from expectimax import expected_action_values, expected_result
 from minimax import exact_scores
 
 from azjax import games
@@ -49,3 +51,27 @@ def test_games_with_too_many_positions_or_moves_are_refused():
     short = type("Short", (type(GAME),), {"max_moves": 3})()
     with pytest.raises(ValueError, match="max_moves of tic_tac_toe is 3, and some"):
         exhaustive.solve(short)
+
+
+def test_with_chance_values_are_means_over_the_outcomes():
+    game = CoinToss()
+    solution = exhaustive.solve(game)
+    # Either player may have the first move.
+    np.testing.assert_array_equal(np.flatnonzero(solution.num_moves == 0), [0, 1])
+    first = solution.values[:2] * (1 - 2 * solution.states.current_player[:2])
+    by_player = [expected_result(0, 0, player) for player in range(2)]
+    order = solution.states.current_player[:2]
+    np.testing.assert_allclose(first, np.array(by_player)[order], atol=1e-6)
+    assert 0 < FIRST[:2] @ by_player < 0.1
+    is_going = ~solution.states.terminated
+    assert np.isnan(solution.action_values[~is_going]).all()
+    rows = np.flatnonzero(is_going)[::7]
+    expected = expected_action_values(
+        jax.tree.map(lambda leaf: leaf[rows], solution.states)
+    )
+    np.testing.assert_allclose(solution.action_values[rows], expected, atol=1e-6)
+    np.testing.assert_allclose(
+        solution.values[rows], np.nanmax(expected, axis=1), atol=1e-6
+    )
+    with pytest.raises(ValueError, match="coin_toss has more than 1000 positions"):
+        exhaustive.solve(game, max_positions=1000)

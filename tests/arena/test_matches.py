@@ -12,6 +12,7 @@ import jax.numpy as jnp
 import numpy as np
 import pytest
 from arena.engine import Engine
+from coin_toss import CoinToss
 from flax import struct
 from players.engines import command, exists, started, wait_until
 
@@ -20,7 +21,14 @@ from azjax.arena import matches
 from azjax.arena.matches import PATIENCE, concatenate
 from azjax.arena.statistics import score_interval
 from azjax.games import GameRecord
-from azjax.games.host import first_state, legal_actions, next_state, rewards
+from azjax.games.host import (
+    chance,
+    first_state,
+    legal_actions,
+    legal_moves,
+    next_state,
+    rewards,
+)
 from azjax.players import RandomPlayer
 from azjax.players.core import Choice
 
@@ -249,7 +257,9 @@ def test_invalid_numbers_of_games_and_opening_moves_are_refused(
 def result(moves, results, faults=None, opening_moves=0):
     faults = faults or ("",) * len(results)
     results = np.array(results, np.int8)
-    return arena.MatchResult(np.array(moves), results, faults, opening_moves)
+    return arena.MatchResult(
+        np.array(moves), results, faults, opening_moves, num_actions=20
+    )
 
 
 def test_results_have_a_score_and_can_be_added_and_reversed():
@@ -303,6 +313,18 @@ def test_game_records_name_the_players_in_order_and_have_the_known_values():
     first, second = match.game_records(("me", "you"))
     assert first.values == ()
     assert second.values == (None, 0.5, -1)
+
+
+def test_outcomes_after_the_last_action_of_an_opening_belong_to_it():
+    moves = [
+        [21, 0, 20, 1, 20],
+        [0, 1, 20, -1, -1],
+        [20, 0, 1, 20, 2],
+        [21, 0, *[-1] * 3],
+    ]
+    match = result(moves, [0] * 4, opening_moves=1)
+    found = [ended.opening_moves for ended in match.game_records(("a", "b"))]
+    assert found == [3, 1, 2, 2]
 
 
 def test_matches_of_different_lengths_are_concatenated():
@@ -447,6 +469,63 @@ def test_every_game_has_different_seeds_and_the_same_key_gives_the_same_games():
         for _ in range(2)
     )
     np.testing.assert_array_equal(first.moves, again.moves)
+
+
+# Games with chance
+
+COIN_TOSS = CoinToss()
+
+
+def assert_outcomes_are_drawn(found):
+    """Asserts that games have the results of their moves, and that outcomes occur with
+    their probabilities, to six standard deviations."""
+    assert found.forfeits == (0, 0)
+    counts, expected, variance = np.zeros(3), np.zeros(3), np.zeros(3)
+    for ended in found.game_records(("a", "b"))[:40]:
+        # The opening begins and ends with an outcome.
+        assert ended.opening_moves == 2 * found.opening_moves + 1
+        state = first_state(COIN_TOSS)
+        for number, move in enumerate(ended.moves):
+            if number >= ended.opening_moves and state.waits:
+                probabilities = chance(COIN_TOSS, state)
+                counts[move - COIN_TOSS.num_actions] += 1
+                expected += probabilities
+                variance += probabilities * (1 - probabilities)
+            assert move in legal_moves(COIN_TOSS, state)
+            state = next_state(COIN_TOSS, state, move)
+        assert state.terminated
+        assert rewards(COIN_TOSS, state)[0] == ended.result
+    assert (np.abs(counts - expected) < 6 * np.sqrt(variance)).all()
+    assert counts.min() > 0
+
+
+def test_matches_draw_the_same_outcomes_in_both_games_of_a_pair():
+    player = preferring(COIN_TOSS, *range(9))
+    with jax.debug_key_reuse(True):
+        found = arena.play_match(COIN_TOSS, player, player, KEY, 128, opening_moves=1)
+    assert_outcomes_are_drawn(found)
+    np.testing.assert_array_equal(found.moves[::2], found.moves[1::2])
+    assert len(np.unique(found.moves, axis=0)) > 30
+
+
+def test_external_players_wait_for_the_same_outcomes_in_both_games_of_a_pair():
+    player = FailingEngine(value=lambda moves: 0.5)
+    found = arena.play_match(
+        COIN_TOSS, player, FailingEngine(), KEY, 24, opening_moves=0
+    )
+    assert_outcomes_are_drawn(found)
+    np.testing.assert_array_equal(found.moves[::2], found.moves[1::2])
+    for ended in found.game_records(("engine", "other")):
+        # The engine values the positions in which it moves, after the outcomes.
+        known = [
+            number for number, value in enumerate(ended.values) if value is not None
+        ]
+        movers, state = [], first_state(COIN_TOSS)
+        for move in ended.moves:
+            state = next_state(COIN_TOSS, state, move)
+            is_engines = ended.names[int(state.current_player)] == "engine"
+            movers.append(is_engines and not state.waits and not state.terminated)
+        assert known == np.flatnonzero(movers).tolist()
 
 
 # Programs

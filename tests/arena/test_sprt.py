@@ -112,7 +112,7 @@ def test_repeated_games_decide_nothing():
     assert test.verdict([1.5] * 32, 1) == "undecided"
     moves = np.tile(np.array([[0, 1, 2], [3, 4, 5]], np.int32), (32, 1))
     results = np.tile(np.array([1, 0], np.int8), 32)
-    match = arena.MatchResult(moves, results, ("",) * 64, opening_moves=0)
+    match = arena.MatchResult(moves, results, ("",) * 64, 0, num_actions=9)
     found = arena.SprtResult(test, match)
     assert found.verdict == "undecided"
     assert 0 < found.log_likelihood_ratio < 0.2

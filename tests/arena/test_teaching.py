@@ -1,6 +1,7 @@
 import numpy as np
 import pytest
 from arena.engine import Engine
+from coin_toss import CoinToss
 from data.game_rows import stored_rows
 
 from azjax import games
@@ -85,6 +86,16 @@ def test_a_policy_of_the_teacher_is_the_target(tmp_path):
     np.testing.assert_array_equal(rows.policy_counts, [9, 8, 7, 6, 5])
     assert rows.policy_actions[-5:].tolist() == [2, 5, 6, 7, 8]
     np.testing.assert_allclose(rows.policy_probabilities[-5:], 0.2)
+
+
+def test_outcomes_of_chance_get_no_labels():
+    game = CoinToss()
+    record = GameRecord(NAMES, [9, 4, 10, 0, 9], None, "", opening_moves=3)
+    found = make_teacher(Teacher(lambda count: count / 16))(game, record)
+    assert found.policies == [{}, {}, {}, {8: 1.0}, {}, {8: 1.0}]
+    assert found.values == [None, None, None, 3 / 16, None, -5 / 16]
+    record = GameRecord(NAMES, [9, 4, 10, 0], None, "", opening_moves=3)
+    assert make_teacher(Teacher(lambda count: 0.0))(game, record).values[-1] is None
 
 
 def fail(count):

@@ -2,6 +2,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from coin_toss import CoinToss
 from flax import struct
 
 from azjax import games, players
@@ -72,6 +73,25 @@ class _Counter:
         discs = (jax.vmap(self.game.board)(states) >= 0).sum(axis=(1, 2))
         value = discs * (1 - 2 * states.current_player) / 100
         return Choice(jnp.full(len(discs), 6), jnp.zeros((len(discs), 7)), value)
+
+
+def test_outcomes_have_no_mark_and_moves_are_judged_before_them():
+    game, reviewer = CoinToss(), _Solver([None, -0.25, None, 1, None, -1])
+    # heads, X b2, tails, X a1, edge: it is the turn of O, who wins.
+    first, *_, move, last = review(game, [9, 4, 10, 0, 11], reviewer)
+    assert (first.player, first.text, first.best, first.mark) == (
+        -1,
+        "heads",
+        "heads",
+        "",
+    )
+    assert (first.before, first.after, first.loss) == (-0.25, -0.25, 0)
+    # After the move it is the turn of O, who wins by the edge.
+    assert (move.player, move.before, move.after) == (0, 1, (7 * -1 - 1) / 8)
+    assert (move.loss, move.mark) == (2, "??")
+    assert (last.before, last.after, last.loss, last.mark) == (-1, -1, 0, "")
+    assert exact_text(last) == ""
+    assert summaries(game, [first, move, last])[0].endswith("1 ??; loses 2.000 a move")
 
 
 def test_a_long_game_is_reviewed_in_batches():

@@ -2,6 +2,7 @@ import os
 
 import jax
 import pytest
+from coin_toss import CoinToss
 from players.engines import command, play_random, position
 
 from azjax import games, players
@@ -71,6 +72,8 @@ def test_an_engine_can_resign_in_place_of_a_pass_or_refuse_a_game(make_player):
     go = games.make("go:5,0.5")
     with pytest.raises(ValueError, match=r"Fake cannot play go:.*'boardsize 5' with"):
         make_player("gtp").start_session(go, 0)
+    with pytest.raises(ValueError, match=r"engines cannot play coin_toss: .* chance"):
+        make_player("gtp").start_session(CoinToss(), 0)
 
 
 def test_gnu_go_plays_a_game_by_azjaxs_rules(gnugo):

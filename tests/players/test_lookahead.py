@@ -4,7 +4,9 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from coin_toss import CoinToss
 from compiled_games import play
+from expectimax import expected_action_values
 from players.engines import position
 
 from azjax import games
@@ -286,3 +288,35 @@ def test_a_mate_in_two_is_found_in_chess():
     choice = choose(MinimaxPlayer(game, 3), KEY, states)
     assert choice.value[0] == 1
     assert game.action_to_text(state, int(choice.action[0])) in {"a2a7", "b1b7"}
+
+
+# Games with chance
+
+COIN_TOSS = CoinToss()
+
+
+def late_positions():
+    """Returns positions after six moves, and the expected results of the actions."""
+    states = suite(COIN_TOSS, jax.random.key(0), 64, 6).states
+    return states, expected_action_values(states)
+
+
+def test_expectimax_finds_the_best_expected_results():
+    states, expected = late_positions()
+    choice = jax.device_get(choose(MinimaxPlayer(COIN_TOSS, 3), KEY, states))
+    top = np.nanmax(expected, axis=1)
+    np.testing.assert_allclose(choice.value, top, atol=1e-4)
+    np.testing.assert_array_equal(choice.policy > 0, expected > top[:, None] - 1e-6)
+
+
+@pytest.mark.slow
+def test_greedy_minds_the_chances_of_its_moves_and_of_the_replies():
+    states, expected = late_positions()
+    choice = jax.device_get(chosen(COIN_TOSS, states))
+    wins = expected == 1
+    is_won = wins.any(axis=1)
+    np.testing.assert_array_equal(choice.value == 1, is_won)
+    np.testing.assert_array_equal(choice.policy[is_won] > 0, wins[is_won])
+    lost = np.nanmax(expected, axis=1) - expected[np.arange(64), choice.action]
+    random = np.nanmax(expected, axis=1) - np.nanmean(expected, axis=1)
+    assert lost.mean() < random.mean() / 4

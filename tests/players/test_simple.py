@@ -9,6 +9,7 @@ import chex
 import jax
 import numpy as np
 import pytest
+from coin_toss import CoinToss
 from players.engines import position
 
 from azjax import games, players
@@ -200,6 +201,18 @@ def test_the_board_is_printed_before_asking():
     decision, written = ask("b2")
     assert decision == players.MoveDecision(4)
     assert written == ["\n" + TIC_TAC_TOE.to_text(TIC_TAC_TOE.init())]
+
+
+def test_the_outcome_of_chance_is_printed_below_the_board():
+    game, written = CoinToss(), []
+    human = players.HumanPlayer(lambda prompt: "b2", written.append)
+    session = human.start_session(game, seed=0)
+    session.choose(position(game, [9]), [9])
+    moves = [9, 0, 10]  # the player who moved first moves again
+    state = position(game, moves)
+    session.choose(state, moves)
+    board = game.to_text(state, last_action=0)
+    assert written == [f"\n{game.to_text(game.init())}\nheads", f"\n{board}\ntails"]
 
 
 def test_invalid_input_is_explained_and_asked_again():
