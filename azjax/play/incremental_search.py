@@ -28,6 +28,7 @@ from azjax.players import (
 )
 from azjax.players.core import to_move_decision
 from azjax.search import SearchSlice, tree_bytes
+from azjax.search.nodes import num_new_nodes
 
 STRENGTHS = (1, 25, 50, 100, 200, 400, 800, 1600, 3200, 6400)  # simulations
 TREE_COPIES = 3  # of the trees of a batch, during a slice
@@ -213,17 +214,18 @@ def sliced_player(
     player: Player, plan: SlicePlan
 ) -> AlphaZeroPlayer | MCTSPlayer | None:
     """Returns a player whose `analyze` searches one slice, None without a search."""
+    if not isinstance(player, AlphaZeroPlayer | MCTSPlayer):
+        return None
     per_slice = plan.per_slice
     # All nodes that exist before the last slice.
-    tree_reuse_nodes = 1 + (plan.capacity - 1) // per_slice * per_slice
+    before = (plan.capacity - 1) // per_slice * per_slice
+    tree_reuse_nodes = 1 + num_new_nodes(before, player.game.num_outcomes > 0)
     if isinstance(player, MCTSPlayer):
         return dataclasses.replace(
             player, simulations=per_slice, tree_reuse_nodes=tree_reuse_nodes
         )
-    if isinstance(player, AlphaZeroPlayer):
-        search = dataclasses.replace(player.search, tree_reuse_nodes=tree_reuse_nodes)
-        return dataclasses.replace(player, simulations=per_slice, search=search)
-    return None
+    search = dataclasses.replace(player.search, tree_reuse_nodes=tree_reuse_nodes)
+    return dataclasses.replace(player, simulations=per_slice, search=search)
 
 
 def search_text(player: AnyPlayer) -> str | None:

@@ -3,6 +3,7 @@ import dataclasses
 import jax
 import numpy as np
 import pytest
+from coin_toss import CoinToss
 from untrained import untrained_player
 
 from azjax import games, players
@@ -177,6 +178,12 @@ def test_slices_keep_the_search(player):
     assert sliced.search == dataclasses.replace(search, tree_reuse_nodes=22)
     assert sliced.simulations == PLAN.per_slice
     assert sliced.search.num_nodes(sliced.simulations) > PLAN.capacity
+
+
+def test_slices_have_room_for_the_chance_nodes():
+    # A simulation adds up to two nodes: after the move and after the outcome.
+    sliced = sliced_player(players.load("mcts:400", CoinToss()), PLAN)
+    assert sliced.tree_reuse_nodes == 1 + 2 * 21
 
 
 def test_the_text_of_a_search_names_differences_from_the_arena(player):

@@ -117,7 +117,8 @@ def side_panel(session: Session) -> RenderableType:
         if ply in begins:
             text.append(f"{begins.index(ply) + 1}.\N{NO-BREAK SPACE}", MUTED)
         is_last = ply == len(moves) - 1
-        text.append(moves[ply].text, "bold" if is_last else "not dim")
+        words = moves[ply].text.replace(" ", "\N{NO-BREAK SPACE}")
+        text.append(words, "bold" if is_last else "not dim")
         text.append("  " if ply + 1 in begins else " ")
     return Group(*parts, Text(), text)
 
