@@ -150,12 +150,13 @@ class EvaluationReport(NamedTuple):
     """The result of `evaluate`.
 
     simulations: of the search.
-    network: mistakes of the network alone; None without solved positions.
-    search: mistakes of the search with the network; None without solved positions.
+    network: grade of the network alone; None without solved positions.
+    search: grade of the search with the network; None without solved positions.
     matches: results by player (`network` or `search`) and opponent (`random` or
         `first`, the untrained network).
     perfect: games from the initial position against the perfect player, by player;
         empty without matches or without a perfect player of the game.
+    has_chance: whether the game has chance; then the lost win probability is reported.
     """
 
     simulations: int
@@ -163,6 +164,7 @@ class EvaluationReport(NamedTuple):
     search: Grade | None
     matches: dict[tuple[str, str], MatchResult]
     perfect: dict[str, PerfectMatch]
+    has_chance: bool = False
 
     def to_json(self) -> dict[str, Any]:
         """Returns the JSON object of `azjax evaluate --json`."""
@@ -173,6 +175,14 @@ class EvaluationReport(NamedTuple):
                 name: {
                     "mean": grade.mean,
                     "interval": list(grade.mean_interval),
+                    **(
+                        {
+                            "win_probability_lost": grade.mean_lost,
+                            "win_probability_lost_interval": grade.mean_lost_interval,
+                        }
+                        if self.has_chance
+                        else {}
+                    ),
                     "groups": {
                         group: {
                             "mistake_rate": mistakes.rate,
@@ -286,5 +296,10 @@ def evaluate(
                 game, player, opponent, num_games // 2, key, on_games=add
             )
     return EvaluationReport(
-        simulations, grades.get("network"), grades.get("search"), matches, perfect
+        simulations,
+        grades.get("network"),
+        grades.get("search"),
+        matches,
+        perfect,
+        has_chance=bool(game.num_outcomes),
     )

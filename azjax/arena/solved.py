@@ -9,21 +9,22 @@ import os
 import secrets
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.arena import exhaustive
+from azjax.arena import exhaustive, ur_solution
 from azjax.arena.matches import Poll, no_poll
-from azjax.arena.statistics import wilson_interval
+from azjax.arena.statistics import mean_interval, wilson_interval
 from azjax.data import GAMES, GameFileWriter, Imported, Rows
 from azjax.data.importing import new_directory
 from azjax.data.rows import pack_states
 from azjax.files import read_whole
 from azjax.games import Game, State
 from azjax.games.core import select
+from azjax.games.ur import RoyalGameOfUr
 from azjax.players.batches import LOCAL, Division, batch_layout
 from azjax.players.core import Player, choose
 from azjax.settings import check_int
@@ -37,6 +38,11 @@ _ONE_GROUP = "all"
 _EXHAUSTIVE_MAX_MOVES = 9
 _EXHAUSTIVE_MAX_ACTIONS = 5
 _EXHAUSTIVE_MAX_POSITIONS = 100_000
+# Solvers of games whose positions can repeat: they return N positions, and the values
+# of the actions, `[N, A]`; None if the game is too large.
+_SOLVERS: dict[type, Callable[[Any], tuple[State, np.ndarray] | None]] = {
+    RoyalGameOfUr: ur_solution.graded_positions
+}
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -46,7 +52,8 @@ class SolvedPositions:
     game: the game.
     states: leaves `[N, ...]`, NumPy arrays.
     action_values: `[N, A]` float32; value of each action under perfect play for the
-        player to move: 1 win, 0 draw, -1 loss; NaN where illegal.
+        player to move: 1 win, 0 draw, -1 loss, in games with chance the expected
+        result; NaN where illegal.
     groups: `[N]` str; the group in which a position is reported.
     """
 
@@ -107,10 +114,13 @@ class Grade(NamedTuple):
 
     groups: mistakes by group, in the order of the positions.
     is_mistake: `[N]` bool, for each position.
+    lost: `[N]` float32; the win probability that the move in each position loses: half
+        the difference to the value of the best one.
     """
 
     groups: dict[str, MistakeRate]
     is_mistake: np.ndarray
+    lost: np.ndarray
 
     @property
     def mean(self) -> float:
@@ -132,6 +142,16 @@ class Grade(NamedTuple):
             float(self.mean + above / len(groups)),
         )
 
+    @property
+    def mean_lost(self) -> float:
+        """The mean of `lost`."""
+        return float(self.lost.mean())
+
+    @property
+    def mean_lost_interval(self) -> tuple[float, float]:
+        """The 95% confidence interval of `mean_lost`."""
+        return mean_interval(self.lost)
+
 
 def grade(
     player: Player,
@@ -146,7 +166,7 @@ def grade(
     """Counts a player's mistakes.
 
     A mistake is an action whose value is less than that of the best one, or an illegal
-    action. The key is consumed.
+    action, which loses the game. The key is consumed.
 
     Args:
         player: a compiled player; compiled once per player type, not per set of
@@ -178,12 +198,14 @@ def grade(
     chosen = chosen[: len(positions), None]
     chosen_value = np.take_along_axis(positions.action_values, chosen, axis=1)[:, 0]
     # Not `<`: the NaN of an illegal action must count as a mistake.
-    is_mistake = ~(chosen_value >= np.nanmax(positions.action_values, axis=1))
+    best = np.nanmax(positions.action_values, axis=1)
+    is_mistake = ~(chosen_value >= best)
     groups = {}
     for name in dict.fromkeys(positions.groups):
         of_group = is_mistake[positions.groups == name]
         groups[str(name)] = MistakeRate(int(of_group.sum()), len(of_group))
-    return Grade(groups, is_mistake)
+    lost = (best - np.where(np.isnan(chosen_value), -1, chosen_value)) / 2
+    return Grade(groups, is_mistake, lost)
 
 
 @functools.lru_cache(maxsize=1)
@@ -192,7 +214,8 @@ def shipped(game: Game) -> SolvedPositions | None:
 
     A game without options may have a file with its name in `azjax/arena/data`. Games of
     at most nine moves or at most five actions are solved exhaustively, unless they have
-    too many positions.
+    too many positions. The Royal Game of Ur is solved by value iteration, if it has two
+    pieces.
 
     Raises:
         ValueError: games of so few moves take longer than `game.max_moves`.
@@ -201,6 +224,9 @@ def shipped(game: Game) -> SolvedPositions | None:
     if data.is_file() and not game.options:
         with importlib.resources.as_file(data) as path:
             return read(game, path)
+    if (solver := _SOLVERS.get(type(game))) is not None:
+        found = solver(game)
+        return found and _one_group(game, *found)
     is_small = (
         game.max_moves <= _EXHAUSTIVE_MAX_MOVES
         or game.num_actions <= _EXHAUSTIVE_MAX_ACTIONS
@@ -211,10 +237,16 @@ def shipped(game: Game) -> SolvedPositions | None:
         solution = exhaustive.solve(game, max_positions=_EXHAUSTIVE_MAX_POSITIONS)
     except exhaustive.TooManyPositionsError:
         return None
-    rows = np.flatnonzero(~solution.states.terminated)
-    groups = np.full(len(solution.values), _ONE_GROUP)
-    everything = SolvedPositions(game, solution.states, solution.action_values, groups)
-    return everything.take(rows)
+    everything = _one_group(game, solution.states, solution.action_values)
+    is_graded = ~solution.states.terminated
+    if game.num_outcomes:  # a single action loses no win probability
+        is_graded &= (~np.isnan(solution.action_values)).sum(axis=1) > 1
+    return everything.take(np.flatnonzero(is_graded))
+
+
+def _one_group(game: Game, states: State, action_values: np.ndarray) -> SolvedPositions:
+    groups = np.full(len(action_values), _ONE_GROUP)
+    return SolvedPositions(game, states, action_values, groups)
 
 
 def read(game: Game, path: str | os.PathLike[str]) -> SolvedPositions:

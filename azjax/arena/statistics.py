@@ -37,6 +37,14 @@ def wilson_interval(rate: float, trials: int) -> tuple[float, float]:
     return min(rate, max(0.0, center - half)), max(rate, min(1.0, center + half))
 
 
+def mean_interval(values: np.ndarray) -> tuple[float, float]:
+    """Returns the 95% confidence interval of the mean of independent values that are
+    not negative, by the normal approximation."""
+    mean = float(np.mean(values))
+    half = _NORMAL_95 * float(np.std(values)) / len(values) ** 0.5
+    return max(mean - half, 0.0), mean + half
+
+
 def pair_counts(
     pair_points: Sequence[float] | np.ndarray, num_pairs: float | None = None
 ) -> np.ndarray:

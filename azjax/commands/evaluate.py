@@ -77,28 +77,31 @@ def print_report(console: Console, report: EvaluationReport) -> None:
     """Prints the report as tables."""
     search_name = f"search, {report.simulations} simulations"
     if report.network is not None and report.search is not None:
+        what = "mistakes against perfect play"
+        if report.has_chance:
+            what = "win probability lost per move"
         table = Table(
             "positions",
             "number",
             "network alone",
             search_name,
-            title="mistakes against perfect play, with 95% intervals",
+            title=f"{what}, with 95% intervals",
             box=None,
         )
-        for name, group in report.network.groups.items():
-            table.add_row(
-                Text(printable(name)),
-                str(group.positions),
-                _percent(group.rate, group.interval),
-                _percent(
-                    report.search.groups[name].rate, report.search.groups[name].interval
-                ),
-            )
-        means = (
-            _percent(grade.mean, grade.mean_interval)
-            for grade in (report.network, report.search)
-        )
-        table.add_row("mean", "", *means)
+        grades = (report.network, report.search)
+        if report.has_chance:
+            lost = (_percent(g.mean_lost, g.mean_lost_interval, 2) for g in grades)
+            table.add_row("all", str(len(report.network.lost)), *lost)
+        else:
+            for name, group in report.network.groups.items():
+                rates = (grade.groups[name] for grade in grades)
+                table.add_row(
+                    Text(printable(name)),
+                    str(group.positions),
+                    *(_percent(rate.rate, rate.interval) for rate in rates),
+                )
+            means = (_percent(grade.mean, grade.mean_interval) for grade in grades)
+            table.add_row("mean", "", *means)
         console.print(table)
     names = {"network": "network alone", "search": search_name}
     if report.matches:
@@ -139,6 +142,6 @@ def print_report(console: Console, report: EvaluationReport) -> None:
         console.print(table)
 
 
-def _percent(rate: float, interval: tuple[float, float]) -> str:
-    low, high = interval
-    return f"{100 * rate:.1f}% ({100 * low:.1f}-{100 * high:.1f})"
+def _percent(rate: float, interval: tuple[float, float], digits: int = 1) -> str:
+    low, high = (f"{100 * end:.{digits}f}" for end in interval)
+    return f"{100 * rate:.{digits}f}% ({low}-{high})"

@@ -19,7 +19,7 @@ from azjax.networks import CustomModules
 from azjax.players import Player, load
 from azjax.players.batches import LOCAL, Division
 from azjax.training.config import BaseEvaluationConfig
-from azjax.training.run.metrics import SCORES
+from azjax.training.run.metrics import LOST, MISTAKES, SCORES
 
 OPENING_MOVES = 2
 _OPENINGS_SEED, _PLAYERS_SEED = 0, 1
@@ -63,8 +63,11 @@ class Evaluator:
         players: Mapping[str, Player],
         poll: Poll = no_poll,
     ) -> dict[str, Any]:
-        """Returns mistake rates, if the game has solved positions, and match scores
-        against the opponents, each with its 95% interval.
+        """Returns grades, if the game has solved positions, and match scores against
+        the opponents, each with its 95% interval.
+
+        The grade of a player is its mistake rate; in games with chance, where a move
+        can be a little worse than another one, the mean win probability that it loses.
 
         Args:
             players: by name; all are graded, the first one plays the matches.
@@ -80,9 +83,11 @@ class Evaluator:
                 graded = grade(
                     player, self._positions, key, division=self._division, poll=poll
                 )
-                row |= _with_interval(
-                    f"{name}_mistakes", graded.mean, graded.mean_interval
-                )
+                kind, mean, interval = MISTAKES, graded.mean, graded.mean_interval
+                if self._game.num_outcomes:
+                    kind, mean = LOST, graded.mean_lost
+                    interval = graded.mean_lost_interval
+                row |= _with_interval(f"{name}_{kind}", mean, interval)
         row[SCORES] = {}
         first = next(iter(players.values()))
         keys = jax.random.split(match_key, len(self._opponents))

@@ -230,6 +230,10 @@ def test_mistakes_are_counted_by_group_and_groups_weigh_the_same(tmp_path):
     assert grade.mean == 0.5
 
 
+def graded(groups) -> arena.Grade:
+    return arena.Grade(groups, np.zeros(0, bool), np.zeros(0))
+
+
 @pytest.mark.parametrize(
     ("successes", "trials", "low", "high"),
     [(0, 10, 0.0, 0.2775), (5, 50, 0.0434, 0.2136), (10, 10, 0.7225, 1.0)],
@@ -239,11 +243,11 @@ def test_the_interval_of_a_rate_is_wilsons_interval(successes, trials, low, high
     np.testing.assert_allclose(interval, (low, high), atol=1e-4)
     # The interval of the mean of one group is that of the group.
     rates = {"all": arena.MistakeRate(successes, trials)}
-    mean_interval = arena.Grade(rates, np.zeros(trials, bool)).mean_interval
+    mean_interval = graded(rates).mean_interval
     np.testing.assert_allclose(mean_interval, interval, atol=1e-12)
     # That of two equal groups is narrower by the square root of 2.
     rates["more"], rate = rates["all"], successes / trials
-    mean_interval = arena.Grade(rates, np.zeros(2 * trials, bool)).mean_interval
+    mean_interval = graded(rates).mean_interval
     expected = rate + (np.array(interval) - rate) / 2**0.5
     np.testing.assert_allclose(mean_interval, expected, atol=1e-12)
 
@@ -256,7 +260,7 @@ def test_the_interval_of_the_mean_covers_95_percent():
             str(rate): arena.MistakeRate(int(rng.binomial(200, rate)), 200)
             for rate in rates
         }
-        low, high = arena.Grade(groups, np.zeros(0, bool)).mean_interval
+        low, high = graded(groups).mean_interval
         holds += low <= sum(rates) / 3 <= high
     assert 915 < holds < 985
 

@@ -9,7 +9,7 @@ from flax import nnx
 from rich.console import Console
 
 from azjax import cli, games
-from azjax.arena import EvaluationReport, PerfectMatch
+from azjax.arena import EvaluationReport, Grade, MistakeRate, PerfectMatch
 from azjax.commands.evaluate import print_report
 from azjax.networks import CustomModules, DenseTrunkConfig, NetworkConfig
 from azjax.players import TrainedPlayer, first_network, load, load_run, save_player
@@ -102,6 +102,17 @@ def test_other_commands_accept_modules(own_run, command, capsys):
     args = [word.replace("RUN", own_run) for word in command.split()]
     message = "there is no module 'nowhere' in"
     assert_refused(capsys, message, *args, "--modules", "nowhere:MODULES")
+
+
+def test_the_win_probability_lost_is_reported_in_games_with_chance(capsys):
+    lost = np.array([0, 0.125, 0, 0.125])
+    grade = Grade({"all": MistakeRate(2, 4)}, lost > 0, lost)
+    report = EvaluationReport(64, grade, grade, {}, {}, has_chance=True)
+    assert report.to_json()["network"]["win_probability_lost"] == 0.0625
+    print_report(Console(width=200), report)
+    title, _, row = capsys.readouterr().out.splitlines()
+    assert title.strip() == "win probability lost per move, with 95% intervals"
+    assert row.split() == ["all", "4", *["6.25%", "(0.13-12.37)"] * 2]
 
 
 def test_the_games_against_perfect_play_are_printed_with_interval_and_moves(capsys):

@@ -220,6 +220,13 @@ def test_boards_of_kalah_are_solved(run, tmp_path):
     assert json.loads(file.read_text()) == {"1,3": 6, "2,2": -2, "3,3": 2}
 
 
+def test_the_royal_game_of_ur_is_solved(run, tmp_path):
+    file = tmp_path / "ur.npy"
+    out = run("solve_ur.py", "--pieces", "2", "--file", str(file))
+    assert "2 pieces: the first player wins 51.857" in out
+    assert np.load(file).shape == (122, 122)
+
+
 # Drawings
 
 

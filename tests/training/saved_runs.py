@@ -21,11 +21,13 @@ def iteration_row(iteration):
     return {"kind": "iteration", **counters(iteration), "positions_per_second": 30.0}
 
 
-def evaluation_row(iteration, *, mistakes=None, **scores):
+def evaluation_row(iteration, *, mistakes=None, lost=None, **scores):
     """An evaluation; the intervals end 0.05 below and above the rates, or at 0."""
     row = {"kind": "evaluation", **counters(iteration), "scores": {}}
     if mistakes is not None:
         row |= with_interval("network_mistakes", mistakes)
+    if lost is not None:
+        row |= with_interval("network_win_probability_lost", lost)
     for name, score in scores.items():
         row["scores"][name] = with_interval("score", score)
     return row

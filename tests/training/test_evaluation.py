@@ -3,12 +3,18 @@ import math
 
 import jax
 import pytest
+from coin_toss import CoinToss
 from flax import nnx, struct
 from untrained import untrained
 
 from azjax import games
 from azjax.networks import ConvTrunkConfig, CustomModules, NetworkConfig
-from azjax.players import MissingModulesError, TrainedPlayer, save_player
+from azjax.players import (
+    MissingModulesError,
+    RandomPlayer,
+    TrainedPlayer,
+    save_player,
+)
 from azjax.search import GumbelConfig
 from azjax.training import EvaluationConfig, TrainConfig, train
 from azjax.training import evaluation as module
@@ -119,6 +125,14 @@ def test_a_game_without_solved_positions_has_match_scores_only(
     unsolved = evaluator().evaluate(graded)
     assert unsolved["scores"] == row["scores"]
     assert not any("mistakes" in name for name in unsolved)
+
+
+def test_players_of_games_with_chance_are_graded_by_the_win_probability_they_lose():
+    game = CoinToss()
+    row = Evaluator(game, CONFIG.evaluation, ()).evaluate({"any": RandomPlayer(game)})
+    name = "any_win_probability_lost"
+    assert set(row) == {"scores", name, f"{name}_low", f"{name}_high"}
+    assert 0 <= row[f"{name}_low"] < row[name] < row[f"{name}_high"] < 0.5
 
 
 def test_the_first_player_plays_every_opponent(graded):

@@ -45,6 +45,11 @@ COUNTS = {
     "simulations": ("Simulations a move", "{:,.0f}"),
     "network_mistakes": ("Mistakes, network alone", "{:.1%}"),
     "search_mistakes": ("Mistakes, with search", "{:.1%}"),
+    "network_win_probability_lost": (
+        "Win probability lost, network alone",
+        "{:.2%}",
+    ),
+    "search_win_probability_lost": ("Win probability lost, with search", "{:.2%}"),
 }
 LOSSES = {
     "policy_loss": ("Policy loss", "{:.3f}"),

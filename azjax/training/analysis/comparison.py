@@ -21,14 +21,13 @@ from azjax.training.analysis.plots import (
     count_axis,
     draw_interval,
     empty_figure,
-    mistakes_axis,
-    mistakes_label,
+    grade_axis,
+    grade_label,
     score_axis,
     score_label,
     subtitle,
     time_unit,
 )
-from azjax.training.analysis.summary import rate_text
 from azjax.training.config import QConfig, TrainConfig
 from azjax.training.run.directory import CONFIG_FILE, read_config
 from azjax.training.run.display import duration
@@ -38,6 +37,7 @@ from azjax.training.run.metrics import (
     Row,
     graded,
     iterate_metrics,
+    percent_with_interval,
 )
 from azjax.training.run.open_run import PLAYER
 from azjax.training.run.optimizer_identity import VERSION_INDEPENDENT
@@ -60,7 +60,8 @@ _OPTIONS = {"network.trunk.name": "trunk", "search.algorithm": "algorithm"}
 class Measure(NamedTuple):
     """A rate that evaluations measure.
 
-    kind: `mistakes` of a player, or `scores` against an opponent.
+    kind: `mistakes` or `win_probability_lost` of a player, or `scores` against an
+        opponent.
     name: the player or the opponent.
     """
 
@@ -72,7 +73,7 @@ class Measure(NamedTuple):
         """The measure in words."""
         if self.kind == SCORES:
             return score_label(self.name)
-        return mistakes_label(self.name)
+        return grade_label(self.kind, self.name)
 
 
 class Rate(NamedTuple):
@@ -213,10 +214,8 @@ def _evaluation(row: Row) -> Evaluation | None:
     """Returns the evaluation in a row of metrics; None if it is malformed."""
     counters = _counters(row)
     try:
-        rates = {
-            Measure("mistakes", name): _rate(row, f"{name}_mistakes")
-            for name in graded(row)
-        }
+        kind, names = graded(row)
+        rates = {Measure(kind, name): _rate(row, f"{name}_{kind}") for name in names}
         for name, score in row.get(SCORES, {}).items():
             rates[Measure(SCORES, name)] = _rate(score, "score")
     except (AttributeError, KeyError, TypeError, ValueError):
@@ -253,7 +252,7 @@ def differing_settings(runs: Sequence[SavedRun]) -> dict[str, list[Any]]:
 
 
 def measures(runs: Sequence[SavedRun]) -> list[Measure]:
-    """Returns the measures of all evaluations, mistakes first."""
+    """Returns the measures of all evaluations, grades first."""
     found = dict.fromkeys(
         measure
         for run in runs
@@ -291,7 +290,10 @@ def sections(
         ]
     for measure in measures(runs):
         rates = [row.rates.get(measure) if row else None for row in last]
-        strength[measure.label] = [rate_text(*rate) if rate else NONE for rate in rates]
+        strength[measure.label] = [
+            percent_with_interval(measure.kind, *rate) if rate else NONE
+            for rate in rates
+        ]
     return [
         ("settings that differ" if differing else "no settings differ", differing),
         ("training", training),
@@ -316,7 +318,7 @@ def to_json(runs: Sequence[SavedRun]) -> dict[str, Any]:
             return None
         rates: dict[str, dict[str, Any]] = {"mistakes": {}, SCORES: {}}
         for measure, rate in run.evaluations[-1].rates.items():
-            rates[measure.kind][measure.name] = rate._asdict()
+            rates.setdefault(measure.kind, {})[measure.name] = rate._asdict()
         return {**run.evaluations[-1].counters, **rates}
 
     return {
@@ -364,7 +366,7 @@ def draw_comparison(runs: Sequence[SavedRun]) -> "Figure":
             if measure.kind == SCORES:
                 score_axis(axes, rates[1].min())
             else:
-                bottom = mistakes_axis(axes, rates)
+                bottom = grade_axis(axes, rates)
             for number, (places, rates) in curves.items():
                 draw_interval(
                     axes,

@@ -19,6 +19,7 @@ from azjax.training.run.metrics import (
     graded,
     losses,
     opponents,
+    percent,
     read_metrics,
 )
 
@@ -43,9 +44,9 @@ LOGARITHMIC = "logarithmic scale"
 OTHER_LOSSES = (NETWORK, SEARCH, GAMES, "#56b4e9", "#000000")
 
 
-def mistakes_label(player: str) -> str:
-    """Names the mistake rate of a player of a run."""
-    return f"mistakes, {PLAYERS.get(player, (player,))[0]}"
+def grade_label(kind: str, player: str) -> str:
+    """Names a grade of a player of a run."""
+    return f"{kind.replace('_', ' ')}, {PLAYERS.get(player, (player,))[0]}"
 
 
 def score_label(opponent: str) -> str:
@@ -71,8 +72,8 @@ def draw_learning(rows: Sequence[Row], title: str) -> "Figure":
     """Draws strength, losses and speed over time from rows of metrics, of which at
     least one is an evaluation.
 
-    Strength is the mistake rate on solved positions, if the game has any, besides the
-    match scores; otherwise the scores alone.
+    Strength is the grade in solved positions, if the game has any, besides the match
+    scores; otherwise the scores alone.
     """
     evaluations = [row for row in rows if row["kind"] == "evaluation"]
     iterations = [row for row in rows if row["kind"] == "iteration"]
@@ -97,8 +98,8 @@ def draw_learning(rows: Sequence[Row], title: str) -> "Figure":
         style_axes(axes)
         count_axis(axes, unit, longest / seconds)
     if is_solved:
-        _draw_mistakes(panels["strength"], evaluations, seconds)
-        heading = f"{title}: mistakes against perfect play"
+        kind = _draw_grades(panels["strength"], evaluations, seconds)
+        heading = f"{title}: {kind.replace('_', ' ')} against perfect play"
     else:
         _draw_scores(panels["strength"], evaluations, seconds, fontsize=11)
         heading = f"{title}: score of the network alone"
@@ -145,30 +146,33 @@ def count_axis(axes: "Axes", unit: str, longest: float) -> None:
 
 
 def _players(row: Row) -> list[str]:
-    """Returns the known players with a mistake rate in an evaluation."""
-    return [name for name in PLAYERS if name in graded(row)]
+    """Returns the known players with a grade in an evaluation."""
+    return [name for name in PLAYERS if name in graded(row)[1]]
 
 
-def _draw_mistakes(axes: "Axes", evaluations: Sequence[Row], seconds: float) -> None:
+def _draw_grades(axes: "Axes", evaluations: Sequence[Row], seconds: float) -> str:
+    """Draws the grades of the players and returns their kind."""
     rows = [row for row in evaluations if _players(row)]
+    kind, _ = graded(rows[-1])
     players = {name: PLAYERS[name] for row in rows for name in _players(row)}
     times = np.array([row["seconds"] for row in rows]) / seconds
-    rates = {player: _rates(rows, f"{player}_mistakes") for player in players}
-    bottom = mistakes_axis(axes, np.concatenate([*rates.values()], axis=1))
+    rates = {player: _rates(rows, f"{player}_{kind}") for player in players}
+    bottom = grade_axis(axes, np.concatenate([*rates.values()], axis=1))
     for player, (label, color) in players.items():
         draw_interval(
             axes,
             times,
             rates[player],
-            label=f"{label}: {_change(rates[player])}",
+            label=f"{label}: {_change(kind, rates[player])}",
             color=color,
             bottom=bottom,
         )
     legend(axes, "best", fontsize=11)
+    return kind
 
 
-def mistakes_axis(axes: "Axes", rates: np.ndarray) -> float:
-    """Scales the vertical axis for mistake rates in percent, given as `[3, N]` to
+def grade_axis(axes: "Axes", rates: np.ndarray) -> float:
+    """Scales the vertical axis for grades in percent, given as `[3, N]` to
     `draw_interval`. Returns its lower end."""
     rate, _, high = rates
     smallest = 100 * min(rate[rate > 0], default=0.01)
@@ -206,7 +210,7 @@ def _draw_scores(
             axes,
             times,
             rates,
-            label=f"against {name}: {_change(rates)}",
+            label=f"against {name}: {_change(SCORES, rates)}",
             color=OPPONENTS[number % len(OPPONENTS)],
             bottom=0.0,
         )
@@ -230,10 +234,10 @@ def _rates(rows: Sequence[Row], key: str) -> np.ndarray:
     return np.array([[row.get(name, np.nan) for row in rows] for name in names])
 
 
-def _change(rates: np.ndarray) -> str:
+def _change(kind: str, rates: np.ndarray) -> str:
     """Returns the first and the last rate as text."""
-    first, *rest = 100 * rates[0]
-    return f"{first:.1f}% → {rest[-1]:.1f}%" if rest else f"{first:.1f}%"
+    first, *rest = rates[0]
+    return " → ".join(percent(kind, rate) for rate in (first, *rest[-1:]))
 
 
 def draw_interval(

@@ -16,10 +16,16 @@ from azjax.games.host import compiled, first_states
 from azjax.players import Choice, NetworkPlayer, Player, TrainedPlayer, TrainedQ, choose
 from azjax.players.batches import batch_layout
 from azjax.program import program_for
-from azjax.training.analysis.plots import PLOT_FILE, mistakes_label, score_label
+from azjax.training.analysis.plots import PLOT_FILE, grade_label, score_label
 from azjax.training.config import BaseEvaluationConfig
 from azjax.training.run.display import duration
-from azjax.training.run.metrics import SCORES, Row, graded, opponents
+from azjax.training.run.metrics import (
+    SCORES,
+    Row,
+    graded,
+    opponents,
+    percent_with_interval,
+)
 from azjax.training.run.open_run import Run
 from azjax.training.run.saved_config import OUTSIDE, load_config
 
@@ -146,22 +152,19 @@ def result_texts(first: Row | None, last: Row) -> Iterator[tuple[str, str]]:
     yield "played", f"{last['games']:,} games, {last['positions']:,} positions"
     if last.get("eligible_share"):
         yield "eligible", f"{last['eligible_share']:.1%} of the positions"
-    for name in graded(last):
-        yield mistakes_label(name), _change(first, last, f"{name}_mistakes")
+    kind, names = graded(last)
+    for name in names:
+        yield grade_label(kind, name), _change(kind, first, last, f"{name}_{kind}")
     for name in opponents(last):
-        before = first and first.get(SCORES, {}).get(name)
-        yield score_label(name), _change(before, last[SCORES][name], "score")
+        before, after = first and first.get(SCORES, {}).get(name), last[SCORES][name]
+        yield score_label(name), _change(SCORES, before, after, "score")
 
 
-def _change(first: Row | None, last: Row, key: str) -> str:
+def _change(kind: str, first: Row | None, last: Row, key: str) -> str:
+    keys = (key, f"{key}_low", f"{key}_high")
     texts = [
-        rate_text(row[key], row[f"{key}_low"], row[f"{key}_high"])
+        percent_with_interval(kind, *(row[key] for key in keys))
         for row in (first, last)
         if row
     ]
     return " → ".join(texts)
-
-
-def rate_text(rate: float, low: float, high: float) -> str:
-    """Formats a rate in [0, 1] with its interval: `12.3% (10.2 to 14.8)`."""
-    return f"{rate:.1%} ({100 * low:.1f} to {100 * high:.1f})"

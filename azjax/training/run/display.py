@@ -29,6 +29,7 @@ from azjax.training.run.metrics import (
     json_line,
     losses,
     opponents,
+    percent,
 )
 from azjax.training.run.sinks import SINKS_DIRECTORY, Sink, open_sinks
 
@@ -330,25 +331,25 @@ def _learning_texts(row: Row) -> list[Text]:
 def _strength(row: Row, first: Row | None) -> tuple[str, list[Text]]:
     """Returns the measure of strength, and the newest numbers besides the first
     ones."""
-    what, rates = _rates(row)
+    kind, rates = _rates(row)
     before = _rates(first)[1] if first else {}
     texts = []
     for name, rate in rates.items():
-        texts.append(Text.assemble(f"{name} ", (f"{rate:.1%}", "bold")))
+        texts.append(Text.assemble(f"{name} ", (percent(kind, rate), "bold")))
         if first and first["iteration"] != row["iteration"] and name in before:
-            texts[-1].append(f" (was {before[name]:.1%})", "dim")
-    return what, texts
+            texts[-1].append(f" (was {percent(kind, before[name])})", "dim")
+    return "score" if kind == SCORES else kind.replace("_", " "), texts
 
 
 def _rates(row: Row) -> tuple[str, dict[str, float]]:
-    """Returns the measure of strength of an evaluation, and the rates by name."""
-    if graded(row):
-        names = {name: PLAYERS.get(name, (name,))[0] for name in graded(row)}
-        rates = {names[name]: row[f"{name}_mistakes"] for name in names}
-        return "mistakes", rates
+    """Returns the kind of the rates that show strength, and the rates by name."""
+    kind, names = graded(row)
+    if names:
+        labels = {name: PLAYERS.get(name, (name,))[0] for name in names}
+        return kind, {labels[name]: row[f"{name}_{kind}"] for name in names}
     scores = {name: row[SCORES][name]["score"] for name in opponents(row)}
     alone = PLAYERS["network"][0]
-    return "score", {f"{alone} against {name}": scores[name] for name in scores}
+    return SCORES, {f"{alone} against {name}": scores[name] for name in scores}
 
 
 def _join(texts: Sequence[Text]) -> Text:

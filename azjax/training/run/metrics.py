@@ -51,6 +51,9 @@ _NEEDED = {
 }
 
 SCORES = "scores"  # by opponent: `score`, the fraction of the points, and its interval
+# Grades in solved positions, all in [0, 1]; in rows they follow the player's name. In
+# games with chance the mean win probability that a move loses.
+MISTAKES, LOST = "mistakes", "win_probability_lost"
 
 # Protobuf creates these classes at import; type checkers do not see them.
 _Event, _SessionLog = vars(event_pb2)["Event"], vars(event_pb2)["SessionLog"]
@@ -87,8 +90,9 @@ def _is_row(row: Row) -> bool:
         return False
     numbers = {name: row[name] for name in row if name not in ("kind", SCORES)}
     needed = list(_NEEDED[kind])
-    for name in graded(row):
-        needed += [f"{name}_mistakes{end}" for end in ("", "_low", "_high")]
+    kind, names = graded(row)
+    for name in names:
+        needed += [f"{name}_{kind}{end}" for end in ("", "_low", "_high")]
     return (
         all(_is_finite(row.get(name)) for name in needed)
         and type(row["iteration"]) is type(row["positions"]) is int
@@ -155,11 +159,27 @@ def check_finite(metrics: Row, iteration: int, directory: Directory) -> None:
             )
 
 
-def graded(row: Row) -> list[str]:
-    """Returns the names of the players with a mistake rate in an evaluation."""
-    return [
-        name.removesuffix("_mistakes") for name in row if name.endswith("_mistakes")
-    ]
+def graded(row: Row) -> tuple[str, list[str]]:
+    """Returns the kind of the grades in an evaluation, `MISTAKES` or `LOST`, and the
+    names of the players that have one."""
+    kind = LOST if any(name.endswith(f"_{LOST}") for name in row) else MISTAKES
+    ending = f"_{kind}"
+    return kind, [name.removesuffix(ending) for name in row if name.endswith(ending)]
+
+
+def percent(kind: str, rate: float) -> str:
+    """Formats a rate in [0, 1] of a kind: `SCORES`, `MISTAKES` or `LOST`."""
+    return f"{rate:.{_decimals(kind)}%}"
+
+
+def percent_with_interval(kind: str, rate: float, low: float, high: float) -> str:
+    """Formats a rate in [0, 1] with its interval: `12.3% (10.2 to 14.8)`."""
+    digits = _decimals(kind)
+    return f"{percent(kind, rate)} ({100 * low:.{digits}f} to {100 * high:.{digits}f})"
+
+
+def _decimals(kind: str) -> int:
+    return 2 if kind == LOST else 1
 
 
 def opponents(row: Row) -> list[str]:
@@ -168,11 +188,12 @@ def opponents(row: Row) -> list[str]:
 
 
 def numbers_by_tag(row: Row) -> dict[str, float]:
-    """Returns the fields of a row in `TAGS`, and its losses, mistakes and scores."""
+    """Returns the fields of a row in `TAGS`, and its losses, grades and scores."""
     numbers = {tag: row.get(name) for name, tag in TAGS.items()}
     numbers |= {f"loss/{name}": value for name, value in losses(row).items()}
-    for name in graded(row):
-        numbers[f"mistakes/{name}"] = row[f"{name}_mistakes"]
+    kind, names = graded(row)
+    for name in names:
+        numbers[f"{kind}/{name}"] = row[f"{name}_{kind}"]
     for name in opponents(row):
         numbers[f"score/{name}"] = row[SCORES][name]["score"]
     return {tag: number for tag, number in numbers.items() if number is not None}

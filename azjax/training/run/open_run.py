@@ -25,7 +25,13 @@ from azjax.training.run.directory import (
 )
 from azjax.training.run.display import Reporter, SilentReporter, duration
 from azjax.training.run.game_writer import GameWriter
-from azjax.training.run.metrics import MAX_NUMBER, Row, check_finite, is_evaluation
+from azjax.training.run.metrics import (
+    MAX_NUMBER,
+    Row,
+    check_finite,
+    graded,
+    is_evaluation,
+)
 from azjax.training.run.processes import (
     StopRequests,
     broadcast_from_first_process,
@@ -517,12 +523,13 @@ class OpenRun(Generic[State, Player]):
     def _save(self, *, evaluated: bool) -> None:
         """Saves a checkpoint and the player.
 
-        `evaluated`: whether the last evaluation is of this state; its mistakes then
-            select the best checkpoint.
+        `evaluated`: whether the last evaluation is of this state; its grade then
+            selects the best checkpoint.
         """
         task, counters, files = self.task, self.counters, self.files
         counters.seconds = self._seconds()
-        mistakes = (counters.last or {}).get("network_mistakes") if evaluated else None
+        last = counters.last or {}
+        mistakes = last.get(f"network_{graded(last)[0]}") if evaluated else None
         iteration = {"iteration": int(self.state.iteration)}
         values = iteration | counters.values(task.totals)
         with raise_save_error_on_all_processes():

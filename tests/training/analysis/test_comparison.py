@@ -13,6 +13,7 @@ from azjax.training.analysis.comparison import (
     measures,
     position_unit,
     read_runs,
+    sections,
     to_json,
 )
 from azjax.training.config import QConfig
@@ -108,6 +109,20 @@ def test_mistakes_come_before_scores(tmp_path):
     }
     assert found == list(labels)
     assert [measure.label for measure in found] == list(labels.values())
+
+
+def test_games_with_chance_have_the_win_probability_lost_in_place_of_mistakes(tmp_path):
+    runs = compared(tmp_path, {}, {}, rows=[evaluation_row(0, lost=0.0625, random=0.5)])
+    lost = to_json(runs)["runs"][0]["last_evaluation"]["win_probability_lost"]
+    assert lost["network"]["rate"] == 0.0625
+    assert dict(sections(runs))["last evaluation"] == {
+        "after": 2 * ["iteration 0, 0 s"],
+        "win probability lost, network alone": 2 * ["6.25% (1.25 to 11.25)"],
+        "score, network alone against random": 2 * ["50.0% (45.0 to 55.0)"],
+    }
+    assert "Win probability lost, network alone" in {
+        axes.get_title("left") for axes in draw_comparison(runs).axes
+    }
 
 
 @pytest.mark.parametrize(

@@ -82,6 +82,14 @@ def test_mistakes_are_drawn_above_the_scores():
     assert scores == ["against random: 80.0% → 80.0%"]
 
 
+def test_the_lost_win_probability_is_drawn_in_place_of_mistakes():
+    rows = [saved_runs.evaluation_row(n, lost=0.02 / (n + 1)) for n in range(2)]
+    panel = draw_learning(rows, "Ur").axes[0]
+    assert panel.get_title("left") == "Ur: win probability lost against perfect play"
+    texts = panel.get_legend_handles_labels()[1]
+    assert texts == ["network alone: 2.00% → 1.00%"]
+
+
 def test_scores_are_drawn_first_without_mistakes():
     row = evaluation_row(0, score=0.5)
     row["scores"]["mcts:9"] = with_interval("score", 0.1)

@@ -157,6 +157,16 @@ def test_plain_output_is_lines_without_control_codes(tmp_path, monkeypatch):
     assert "\x1b" not in file.getvalue()
 
 
+def test_the_lost_win_probability_is_shown_in_place_of_mistakes(tmp_path):
+    file, name = io.StringIO(), "network_win_probability_lost"
+    report(tmp_path, [counters(0) | with_interval(name, 0.0625)], file=file)
+    evaluation = file.getvalue().splitlines()[1]
+    assert evaluation == "[0 s] win probability lost: network alone 6.25%"
+    (found,) = (tmp_path / "tensorboard").iterdir()
+    tags = {value.tag for value in events(found)[-1].summary.value}
+    assert "win_probability_lost/network" in tags
+
+
 def test_plain_output_skips_most_iterations(tmp_path, monkeypatch):
     few, many = io.StringIO(), io.StringIO()
     rows = [iteration_row(iteration) for iteration in range(1, 5)]
