@@ -523,3 +523,9 @@ def test_the_server_draws_the_outcomes_of_chance(tmp_path, monkeypatch):
         assert answer[:2] == ("error", "the position does not wait for chance")
         kind, decision, _ = page.ask("decide", actions=[9, 4, 10], simulations=None)
         assert (kind, decision["action"] in range(9)) == ("answer", True)
+        kind, _, told = page.ask("review", actions=[9, 4, 10], player="greedy")
+        assert (kind, [move["text"] for move in told]) == (
+            "answer",
+            ["heads", "b2", "tails"],
+        )
+        assert [len(move["bestCells"]) for move in told] == [0, 1, 0]
