@@ -67,10 +67,12 @@ def game_page(name: str, spec: str, title: str, checked: tuple[str, ...]) -> str
     )
     if game.style.sides is not None:
         sides = " and ".join(f"the {side.name}" for side in game.style.sides)
+    chance = {"outcomes of chance": str(game.num_outcomes)} if game.num_outcomes else {}
     rows = {
         "make": f"`azjax.games.make({name!r})`",
         "players": f"2; {sides}",
         "actions": str(game.num_actions),
+        **chance,
         "longest game": f"{game.max_moves} moves",
         "state": f"{state_bytes(game)} bytes",
         "observation": " x ".join(map(str, game.observation_shape)),

@@ -1,5 +1,4 @@
 import re
-from collections import Counter
 
 import numpy as np
 import pytest
@@ -160,13 +159,13 @@ def test_an_action_before_the_throw_and_a_needless_pass_are_illegal(player):
         assert GAME.result_text(end) == ""
 
 
-def test_the_length_of_random_games(random_games):
-    """200,000 games of seven pieces had 157 moves on average, and 270 at most."""
-    over = random_games(make("ur:2"), 200)["terminated"]
+def test_random_games_are_shorter_than_the_limit(random_games):
+    """200,000 games had 157 moves on average, and 270 at most."""
+    over = random_games(make("ur"), 20)["terminated"]
     lengths = over.argmax(axis=1)
     assert over[:, -1].all()
-    assert 33 < lengths.mean() < 42
-    assert lengths.max() < make("ur:2").max_moves
+    assert 130 < lengths.mean() < 185
+    assert lengths.max() < make("ur").max_moves
 
 
 # Notation and drawings
@@ -215,19 +214,18 @@ def test_a_position_is_drawn_with_the_roll(state):
 
 def test_the_square_of_the_last_move_is_marked():
     """After a pass or a roll there is none."""
-    generator, marks = np.random.default_rng(0), Counter()
-    for _ in range(3):
-        state = host.first_state(GAME)
-        while not state.terminated:
-            move = host.random_outcome(GAME, state, generator)
-            state = host.next_state(GAME, state, move)
-            assert GAME.last_cells(state, move) == ()
-            move = int(generator.choice(host.legal_actions(GAME, state)))
-            cells = GAME.action_cells(state, move)
-            state = host.next_state(GAME, state, move)
-            assert GAME.last_cells(state, move) == cells
-            marks[cells] += 1
-    assert len(marks) > 20
+    generator, marked = np.random.default_rng(0), set()
+    state = host.first_state(GAME)
+    while not state.terminated:
+        move = host.random_outcome(GAME, state, generator)
+        state = host.next_state(GAME, state, move)
+        assert GAME.last_cells(state, move) == ()
+        move = int(generator.choice(host.legal_actions(GAME, state)))
+        cells = GAME.action_cells(state, move)
+        state = host.next_state(GAME, state, move)
+        assert GAME.last_cells(state, move) == cells
+        marked.add(cells)
+    assert len(marked) > 20
 
 
 def test_policies_are_arrows_from_square_to_square(state):
@@ -270,7 +268,13 @@ def test_wrong_options_are_named():
 # Other engines
 
 
-@pytest.mark.parametrize("spec", ["ur", "ur:2", "ur:1", "ur:3,20"])
+@pytest.mark.parametrize(
+    "spec",
+    [
+        *("ur", "ur:3,20"),
+        *(pytest.param(spec, marks=pytest.mark.slow) for spec in ("ur:2", "ur:1")),
+    ],
+)
 def test_a_plain_engine_agrees_at_every_position(engine, random_games, spec):
     game = make(spec)
     record = random_games(game, 20)

@@ -411,7 +411,7 @@ def _ur_board(height: int, width: int) -> list[str]:
                     elements.rectangle(x - 29, y - 29, 58, 58, _SHELL, radius=5)
                 )
                 is_rosette = (row, column) in _UR_ROSETTES
-                drawn.append(_rosette(x, y) if is_rosette else _five_points(x, y))
+                drawn.append(_rosette(x, y) if is_rosette else _four_points(x, y))
     return drawn
 
 
@@ -426,9 +426,9 @@ def _rosette(x: float, y: float) -> str:
     return petals + elements.disc(x, y, 6, YELLOW, edge=INK)
 
 
-def _five_points(x: float, y: float) -> str:
-    """Returns a frame around five points."""
-    points = [(0, 0), (-13, -13), (13, -13), (-13, 13), (13, 13)]
+def _four_points(x: float, y: float) -> str:
+    """Returns a frame around four points."""
+    points = [(-13, -13), (13, -13), (-13, 13), (13, 13)]
     return (
         f'<rect x="{x - 24:g}" y="{y - 24:g}" width="48" height="48" rx="3" '
         f'fill="none" stroke="{_LAPIS}" stroke-width="1.5"/>'
