@@ -43,7 +43,7 @@ def play_command(
             alphazero:RUN?simulations=200&tree_reuse_nodes=2000. NAME=PLAYER sets the
             player's name. Default: the pretrained player of the game, else a search.
         second: let the opponent move first.
-        seed: seed of the opponent.
+        seed: seed of the opponent and of the dice.
         load: a saved game to continue.
         plain: print lines instead of using the full screen.
     """

@@ -377,7 +377,7 @@ class GtpEngine:
             ValueError: the player does not support the game, or the game has chance.
         """
         if game.num_outcomes:
-            raise ValueError(f"{game!r} has dice or other chance, which GTP has not")
+            raise ValueError(f"GTP has no outcomes of chance; {game!r} needs them")
         self._load, self._seed, self._num_games = load, seed, 0
         self._known_komi = float(game.options.get("komi", 0))
         self._game, self._player = game, load(game)

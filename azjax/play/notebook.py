@@ -50,7 +50,7 @@ def play(
             player of the game, or else a search. The user chooses the number of
             simulations; the default is the player's own.
         user_player: the user's player in the first game: 0 moves first, 1 second.
-        seed: seed of the opponent's random choices.
+        seed: seed of the opponent's random choices, and of the outcomes of chance.
 
     Raises:
         ValueError: the game or the opponent is unknown.
