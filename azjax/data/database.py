@@ -12,8 +12,9 @@ import numpy as np
 import pyarrow as pa
 
 from azjax.data.files import readable_files
-from azjax.data.rows import checked_run, file_schema, initial_state, unpack_states
+from azjax.data.rows import checked_run, file_schema, pack_states, unpack_states
 from azjax.games import Game
+from azjax.games.host import first_state, legal_moves, next_state, waits_for_chance
 
 # Without access to files, other databases, extensions and Python's variables.
 _SETTINGS = (
@@ -48,7 +49,7 @@ VIEWS = {
     """,
     "openings": """
         SELECT rows.run, rows.seed, rows.game, rows.iteration, rows.state,
-            rows.state = (SELECT state FROM initial) AS is_initial_position,
+            rows.state IN (SELECT state FROM initial) AS is_initial_position,
             rows.player, notation(rows.state, rows.move) AS move, rows.value,
             rows.simulations, rows.move AS action,
             CAST(ends.reward * (CASE WHEN rows.player = ends.player THEN 1 ELSE -1 END)
@@ -225,7 +226,7 @@ def opened(directory: Path, game: Game) -> Iterator[Database]:
         format="parquet",
     )
     initial = pa.table(
-        {"state": pa.array([initial_state(game)], dataset.schema.field("state").type)}
+        {"state": pa.array(_initial(game), dataset.schema.field("state").type)}
     )
     connection = duckdb.connect(":memory:")
     try:
@@ -253,6 +254,16 @@ def opened(directory: Path, game: Game) -> Iterator[Database]:
         yield Database(connection)
     finally:
         connection.close()
+
+
+def _initial(game: Game) -> list[bytes]:
+    """Returns the packed positions in which a first move is made: the initial one, or
+    those after each outcome of chance that it waits for."""
+    first = first_state(game)
+    states = [first]
+    if waits_for_chance(game, first):
+        states = [next_state(game, first, move) for move in legal_moves(game, first)]
+    return [pack_states(state, 0).tobytes() for state in states]
 
 
 def _notation(game: Game, states: Any, actions: Any) -> Any:

@@ -1,4 +1,5 @@
 import pytest
+from coin_toss import CoinToss
 from data.game_rows import GAME, GAMES, rows_of, write_files
 
 from azjax import games
@@ -64,6 +65,16 @@ def test_a_move_of_chess_has_the_squares_of_the_player_who_moves(tmp_path):
     with opened(tmp_path / "stored" / "games", game) as database:
         moves = database.query("SELECT move FROM positions ORDER BY ply").rows
     assert moves == [("e2e4",), ("e7e5",), ("g1f3",), ("b8c6",)]
+
+
+def test_a_game_with_chance_begins_after_the_first_outcome(tmp_path):
+    game, path = CoinToss(), tmp_path / "games.txt"
+    path.write_text("tails b2 edge\nheads a1 edge\n")
+    import_games([path], tmp_path / "stored", game)
+    with opened(tmp_path / "stored" / "games", game) as database:
+        sql = "SELECT move, player, is_initial_position FROM openings ORDER BY move"
+        rows = database.query(sql).rows
+    assert rows == [("a1", 0, True), ("b2", 1, True)]
 
 
 @pytest.mark.parametrize("name", QUERIES)
