@@ -3,6 +3,8 @@
 Shapes: B games, A actions, K outcomes.
 """
 
+import itertools
+
 import jax
 import jax.numpy as jnp
 
@@ -36,9 +38,16 @@ def outcome_probabilities(game: Game[S], states: S) -> jax.Array:
 
 def random_outcome(rng_key: jax.Array, probabilities: jax.Array) -> jax.Array:
     """Returns `[B]` int32, an outcome for each row of `probabilities`, `[B, K]`; -1
-    where all are 0. The key is consumed."""
-    drawn = jax.random.categorical(rng_key, jnp.log(probabilities))
-    return jnp.where((probabilities > 0).any(axis=-1), drawn, -1).astype(jnp.int32)
+    where all are 0. The key is consumed.
+
+    It draws one number per row; `jax.random.categorical` draws K. The probabilities
+    differ by at most `2**-23`.
+    """
+    # Unrolled, because XLA fuses these sums but not a cumulative sum.
+    sums = list(itertools.accumulate(jnp.moveaxis(probabilities, -1, 0)))
+    drawn = jax.random.uniform(rng_key, sums[-1].shape) * sums[-1]
+    outcome = sum((each <= drawn for each in sums), jnp.int32(0))
+    return jnp.where(sums[-1] > 0, outcome, -1)
 
 
 def after_outcome(game: Game[S], states: S, outcome: jax.Array) -> S:
