@@ -308,6 +308,8 @@ def describe_tree(
                 "value": json_number(branches.values[number]),
             }
         )
+        if action >= rules.game.num_actions:
+            nodes[-1]["isOutcome"] = True
     return nodes
 
 

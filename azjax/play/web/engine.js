@@ -118,12 +118,13 @@
  *
  * @typedef {Object} Branch
  * @property {number} parent its index in the list; -1 for the root
- * @property {number} player who makes the move to it
+ * @property {number} player who makes the move to it, or whose roll it is
  * @property {number} action that leads here
  * @property {string} text notation of the action
- * @property {number} prior of the action
+ * @property {boolean} [isOutcome] whether the action is an outcome of chance
+ * @property {number} prior of the action; of an outcome, its probability
  * @property {number} visits
- * @property {number} value for the player who moved here, in [-1, 1]
+ * @property {number} value for this player, in [-1, 1]
  */
 
 /** In place of the player where a position waits for an outcome of chance. */

@@ -124,9 +124,10 @@ export class TreeView {
 
   /** Returns the visits, prior and value of a branch. */
   #statistics(index) {
-    const { visits, player, prior, value } = this.#tree[index];
+    const { visits, player, isOutcome, prior, value } = this.#tree[index];
+    const chance = `${isOutcome ? "probability" : "prior"} ${percent(prior)}`;
     const many = `${visits.toLocaleString("en")} ${visits === 1 ? "visit" : "visits"}`;
-    return `${many}, prior ${percent(prior)}; ${this.names[player]} ${signed(value)}`;
+    return `${many}, ${chance}; ${this.names[player]} ${signed(value)}`;
   }
 
   #look(key) {

@@ -544,3 +544,4 @@ def test_outcomes_of_chance_are_nodes_of_the_tree(dice):
     nodes = describe_tree(dice, dice.state((9,)), branches)
     texts = [(node["text"], node["player"]) for node in nodes]
     assert texts == [("b2", 0), ("tails", 1), ("a3", 0)]
+    assert ["isOutcome" in node for node in nodes] == [False, True, False]
