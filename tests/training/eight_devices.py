@@ -43,7 +43,7 @@ COLLECTIVES = re.compile(
 TRUNKS = {
     "tic_tac_toe": DenseTrunkConfig(width=16, num_blocks=1, stem_channels=8, window=3),
     "go:5": ConvTrunkConfig(num_blocks=1, channels=8),
-    "connect_four": DenseTrunkConfig(width=32, num_blocks=1, stem_channels=8, window=4),
+    "ur:2": DenseTrunkConfig(width=32, num_blocks=1, stem_channels=8, window=3),
 }
 
 

@@ -31,7 +31,7 @@ def assert_equal_runs(compared):
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    ("game", "numbers"), [("connect_four", ("1", "8")), ("go:5", ("1", "4"))]
+    ("game", "numbers"), [("ur:2", ("1", "8")), ("go:5", ("1", "4"))]
 )
 def test_exact_lanes_give_the_same_run_on_any_number_of_devices(game, numbers):
     assert_equal_runs(found_on_devices(8, PROGRAM, game, "6", *numbers))
