@@ -20,6 +20,7 @@ from azjax.players import MCTSPlayer, choose
 from azjax.players.model import is_illegal, make_root, recurrent_fn_of
 from azjax.search import AlphaZeroConfig, GumbelConfig, improved_value, subtree
 from azjax.training import train
+from azjax.training.territory import training_network
 
 GAME = CoinToss()
 KEY = jax.random.key(0)
@@ -237,3 +238,9 @@ def test_a_run_keeps_the_outcomes_and_another_run_learns_from_them(
         learn_from=(str(first.directory),),
     )
     assert train(second).finished
+
+
+def test_the_solver_is_refused_in_games_with_chance():
+    settings = config("unused", game=GAME.name, search=GumbelConfig(use_solver=True))
+    with pytest.raises(ValueError, match=r"use_solver must be False.*coin_toss"):
+        training_network(settings, GAME, None)

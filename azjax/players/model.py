@@ -32,7 +32,7 @@ from azjax.networks import (
     predict,
     result_probabilities,
 )
-from azjax.search import Chance, ChanceModel, ChanceTree, Model, Tree
+from azjax.search import Chance, ChanceModel, ChanceTree, Model, SearchConfig, Tree
 
 _LOWEST = np.finfo(np.float32).min
 _WORD = 32
@@ -57,6 +57,15 @@ SearchState = Any  # a game's `State`, or `ListedState`; Any as in the types of 
 def num_edges(game: Game) -> int:
     """Returns E, the edges of each node in searches of a game."""
     return max(game.max_legal_actions or game.num_actions, game.num_outcomes)
+
+
+def check_search(game: Game, search: SearchConfig) -> None:
+    """Raises ValueError if a game cannot be searched with these settings."""
+    if search.use_solver and game.num_outcomes:
+        raise ValueError(
+            "search.use_solver must be False for a game with chance, such as "
+            f"{game!r}: True"
+        )
 
 
 def to_search(game: Game, states: State, legal: jax.Array | None = None) -> SearchState:

@@ -18,6 +18,7 @@ from azjax.players.model import (
     action_of,
     at_edges,
     by_action,
+    check_search,
     evaluate,
     is_illegal,
     make_model,
@@ -102,6 +103,10 @@ class AlphaZeroPlayer(SearchPlayer):
     simulations: int = struct.field(pytree_node=False)
     network: Network = struct.field(repr=False)
     variables: Variables = struct.field(repr=False)
+
+    def __post_init__(self):
+        """Checks that the game can be searched with these settings."""
+        check_search(self.game, self.search)
 
     def init_carry(self, states: State) -> Tree | None:
         """Returns B empty trees; None if no trees are kept."""

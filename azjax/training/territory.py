@@ -17,6 +17,7 @@ from flax import nnx
 from azjax.games import Game, State
 from azjax.networks import AuxiliaryHead, CustomModules, Network, Variables
 from azjax.players import first_network
+from azjax.players.model import check_search
 from azjax.training.config import TrainConfig
 
 OWNERS, MARGIN = "owners", "margin"
@@ -39,8 +40,10 @@ def training_network(
         The network, its variables, and its modules.
 
     Raises:
-        ValueError: the game has no owners, or the user's heads have the same names.
+        ValueError: the game cannot be searched with these settings, it has no owners,
+            or the user's heads have the same names.
     """
+    check_search(game, config.search)
     weight = config.learner.owners_weight
     if weight:
         if not has_owners(game):
