@@ -125,6 +125,7 @@ def test_chance_nodes_have_the_likeliest_outcomes_and_their_weighted_value(searc
     assert num_chance > 100
 
 
+@pytest.mark.slow
 def test_a_program_for_an_accelerator_makes_the_same_tree(searched):
     config, expected = searched
     platform = "tpu" if isinstance(config, AlphaZeroConfig) else "gpu"
@@ -146,6 +147,7 @@ class OneOutcome(CoinToss):
         return state.waits.astype(jnp.float32)[None]
 
 
+@pytest.mark.slow
 def test_with_one_outcome_the_search_is_that_of_the_game_without_chance():
     trees = []
     for game in OneOutcome(), games.make("tic_tac_toe"):
@@ -195,6 +197,7 @@ def test_uct_plays_out_with_chance(late):
     assert np.abs(choice.value - np.nanmax(exact, axis=1)).mean() < 0.1
 
 
+@pytest.mark.slow
 def test_the_subtree_after_a_move_and_its_outcome_goes_on(searched):
     config, tree = searched
     move = tree.children_visits[:, 0].argmax(axis=1)
