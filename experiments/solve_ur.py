@@ -14,7 +14,7 @@ from typing import Annotated
 import numpy as np
 import tyro
 
-from azjax.arena import ur_solution
+from azjax.players import ur_solution
 from azjax.settings import Within
 
 
@@ -25,7 +25,7 @@ class Settings:
     pieces: pieces of each player.
     tolerance: the iteration ends when no probability changes by more.
     file: the .npy file for the probabilities, `[S, S]`, if any; see
-        `azjax.arena.ur_solution.Solution`.
+        `azjax.players.ur_solution.Solution`.
     """
 
     pieces: Annotated[int, Within(1, 5)] = 2

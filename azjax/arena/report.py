@@ -33,7 +33,11 @@ from azjax.players.core import AnyPlayer, ExternalPlayer, PlayerSession
 from azjax.players.simple import perfect_player
 
 OPENING_MOVES = 2
-OPPONENTS = {"random": "random moves", "first": "an untrained network"}
+OPPONENTS = {
+    "random": "random moves",
+    "first": "an untrained network",
+    "perfect": "perfect play",
+}
 # On a CPU larger batches take as long for a position, and report progress later. Pairs
 # of games and positions share a program.
 CPU_BATCH = 32
@@ -101,7 +105,7 @@ def play_perfect_match(
     """Plays games from the initial position, as the side that perfect play favors.
 
     Args:
-        game: the game.
+        game: a game without chance.
         player: the player.
         opponent: a perfect player, whose values are exact results.
         num_games: at least 1; they differ if one of the players chooses at random.
@@ -152,10 +156,11 @@ class EvaluationReport(NamedTuple):
     simulations: of the search.
     network: grade of the network alone; None without solved positions.
     search: grade of the search with the network; None without solved positions.
-    matches: results by player (`network` or `search`) and opponent (`random` or
-        `first`, the untrained network).
+    matches: results by player (`network` or `search`) and opponent (`random`, `first`,
+        the untrained network, or `perfect`, in a game with chance that has a perfect
+        player).
     perfect: games from the initial position against the perfect player, by player;
-        empty without matches or without a perfect player of the game.
+        empty without matches, in games with chance, and without a perfect player.
     has_chance: whether the game has chance; then the lost win probability is reported.
     """
 
@@ -228,7 +233,8 @@ def evaluate(
         rng_key: for openings and players.
         simulations: network evaluations per move of the search.
         num_games: games per match, from openings of two random moves; an even number,
-            or 0 for no matches; half as many against the perfect player.
+            or 0 for no matches; half as many from the initial position against the
+            perfect player of a game without chance.
         modules: the user's own modules, if the network has any.
         on_progress: called with a description of the current part of the work, and how
             many of its games or positions are done.
@@ -274,6 +280,9 @@ def evaluate(
         own_modules = modules if trained.has_custom_modules else None
         _, first = first_network(trained.seed, game, trained.config, own_modules)
         opponents["first"] = NetworkPlayer(game, network, first)
+    solver = perfect_player(game)
+    if solver is not None and not isinstance(solver, ExternalPlayer):
+        opponents["perfect"] = solver
     # Matches, all from the same openings.
     matches = {}
     if openings is not None:
@@ -286,14 +295,14 @@ def evaluate(
                 games_at_once=games_at_once,
                 on_games=add,
             )
-    # Games from the initial position against perfect play, if the game has it.
-    perfect, opponent = {}, perfect_player(game)
-    if opponent is not None and num_games:
+    # Games from the initial position against perfect play, if its results are exact.
+    perfect = {}
+    if isinstance(solver, ExternalPlayer) and num_games:
         keys = jax.random.split(perfect_key, len(players))
         for (name, player), key in zip(players.items(), keys, strict=True):
             add = counter(num_games // 2, f"games, {name} against perfect play")
             perfect[name] = play_perfect_match(
-                game, player, opponent, num_games // 2, key, on_games=add
+                game, player, solver, num_games // 2, key, on_games=add
             )
     return EvaluationReport(
         simulations,

@@ -15,7 +15,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 
-from azjax.arena import exhaustive, ur_solution
+from azjax.arena import exhaustive
 from azjax.arena.matches import Poll, no_poll
 from azjax.arena.statistics import mean_interval, wilson_interval
 from azjax.data import GAMES, GameFileWriter, Imported, Rows
@@ -25,6 +25,7 @@ from azjax.files import read_whole
 from azjax.games import Game, State
 from azjax.games.core import select
 from azjax.games.ur import RoyalGameOfUr
+from azjax.players import ur_solution
 from azjax.players.batches import LOCAL, Division, batch_layout
 from azjax.players.core import Player, choose
 from azjax.settings import check_int

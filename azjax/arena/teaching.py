@@ -8,14 +8,14 @@ from azjax.data.importing import Labels, Teacher
 from azjax.games import Game, GameRecord
 from azjax.games.host import first_state, next_state, rewards, waits_for_chance
 from azjax.players.core import (
-    ExternalPlayer,
+    AnyPlayer,
     ForfeitError,
     choose_legal,
     start_session,
 )
 
 
-def make_teacher(player: ExternalPlayer) -> Teacher:
+def make_teacher(player: AnyPlayer) -> Teacher:
     """Returns a function that labels a game with a player's moves and evaluations.
 
     The policy of a position is the player's, or, if it gives none, the move that it

@@ -45,9 +45,10 @@ def evaluate_command(
         game: the game, for `pretrained`.
         positions: a CSV file of solved positions; default: those of azjax.
         simulations: network evaluations per move of the search.
-        games: per match, against random moves and an untrained network; 0 for none.
-            Half as many are played from the initial position against the perfect
-            player, if there is one for the game and its solver is installed.
+        games: per match, against random moves, an untrained network and, in ur with
+            at most two pieces, the perfect player; 0 for none. Half as many are played
+            from the initial position against the perfect player of connect_four, if
+            its solver is installed.
         seed: seed of openings and players.
     """
     if not 0 <= games <= MAX_GAMES or games % 2:

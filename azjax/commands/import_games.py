@@ -13,7 +13,7 @@ from azjax.compilation_cache import enable_compilation_cache
 from azjax.data.importing import Teacher, import_games, reasons
 from azjax.files import as_directory
 from azjax.games import Game
-from azjax.players import PerfectPlayer, UciPlayer, load
+from azjax.players import PerfectPlayer, PerfectUrPlayer, UciPlayer, load
 from azjax.program import note
 
 MAX_REMARKS = 100  # printed lines about games
@@ -97,7 +97,7 @@ def _teacher(spec: str) -> Teacher:
     @functools.cache
     def of(game: Game) -> Teacher:
         player = load(spec, game)
-        if not isinstance(player, UciPlayer | PerfectPlayer):
+        if not isinstance(player, UciPlayer | PerfectPlayer | PerfectUrPlayer):
             raise ValueError(
                 f"--teacher must be uci:COMMAND or perfect: {spec!r}; azjax reanalyze "
                 "searches stored games with alphazero:RUN"

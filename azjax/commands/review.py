@@ -70,7 +70,8 @@ def review_command(
         note(f"{file}: game {number}: {record.note}")
     note(f"{name or text} reviews {len(record.moves)} moves ...")
     moves = []
-    for move in review(found, record.moves, reviewer, perfect_player(found), seed=seed):
+    solver = None if found.num_outcomes else perfect_player(found)  # of exact results
+    for move in review(found, record.moves, reviewer, solver, seed=seed):
         moves.append(move)
         if len(moves) % POSITIONS_AT_ONCE == 0:
             note(f"{len(moves)} of {len(record.moves)} moves")

@@ -42,6 +42,7 @@ from azjax.players.simple import (
     HumanPlayer,
     NetworkPlayer,
     PerfectPlayer,
+    PerfectUrPlayer,
     QPlayer,
     RandomPlayer,
 )
@@ -66,6 +67,7 @@ __all__ = [
     "MoveDecision",
     "NetworkPlayer",
     "PerfectPlayer",
+    "PerfectUrPlayer",
     "Player",
     "PlayerSession",
     "QPlayer",

@@ -32,9 +32,8 @@ from azjax.players.serialization import (
 from azjax.players.simple import (
     HumanPlayer,
     NetworkPlayer,
-    PerfectPlayer,
     RandomPlayer,
-    check_game,
+    make_perfect_player,
 )
 from azjax.players.uci import MAX_LIMITS, UciPlayer, check_is_chess
 from azjax.search import SEARCHES
@@ -95,7 +94,8 @@ def load(
       `SearchConfig` that concern play, which default to those of the run;
     - `q_learning:RUN`: a player trained by `azjax train-q`; setting `epsilon`, the
       probability of a random move;
-    - `perfect`: exact Connect Four, with the extra `solver`;
+    - `perfect`: perfect play of Connect Four, with the extra `solver`, and of the
+      Royal Game of Ur with one or two pieces;
     - `human`: a person at the terminal; `gtp:COMMAND`: a program that speaks GTP, with
       its arguments;
     - `uci:COMMAND`: chess by a program that speaks UCI; settings `nodes`, `depth` and
@@ -154,11 +154,6 @@ def _minimax(spec: PlayerSpec, game: Game | None) -> Player:
 def _mcts(spec: PlayerSpec, game: Game | None) -> Player:
     simulations = parse_value(spec.text, "N", spec.argument, _Simulations)
     return MCTSPlayer(require_game(spec, game), simulations, **spec.settings)
-
-
-def _perfect(spec: PlayerSpec, game: Game | None) -> AnyPlayer:
-    check_game(require_game(spec, game))
-    return PerfectPlayer()
 
 
 def _network(spec: PlayerSpec, game: Game | None) -> Player:
@@ -242,7 +237,9 @@ PLAYER_KINDS = {
         {"simulations": _Simulations, "algorithm": str, **_SEARCH_SETTINGS},
     ),
     Q_LEARNING: PlayerKind("q_learning:RUN", _q_learning, {"epsilon": Fraction}),
-    "perfect": PlayerKind("perfect", _perfect),
+    "perfect": PlayerKind(
+        "perfect", lambda spec, game: make_perfect_player(require_game(spec, game))
+    ),
     "human": PlayerKind("human", lambda spec, game: HumanPlayer()),
     "gtp": PlayerKind(
         "gtp:COMMAND",

@@ -1,5 +1,5 @@
 """Players without a search: at random, by a network's policy or its action values, a
-person, and the perfect player of Connect Four."""
+person, and perfect players."""
 
 import importlib
 import random
@@ -14,6 +14,7 @@ from flax import struct
 
 from azjax.games import ConnectFour, Game, State, random_action
 from azjax.games.host import first_state, next_state
+from azjax.games.ur import RoyalGameOfUr
 from azjax.networks import (
     Network,
     QNetwork,
@@ -24,6 +25,13 @@ from azjax.networks import (
 )
 from azjax.players.core import Choice, ForfeitError, MoveDecision
 from azjax.players.model import evaluate, evaluate_symmetries
+from azjax.players.ur_solution import (
+    MAX_SOLVED_PIECES,
+    Solution,
+    action_values,
+    is_solved,
+    solve,
+)
 from azjax.search.keys import draw, draw_uniform, split_keys
 
 
@@ -256,13 +264,41 @@ class _PerfectSession:
         """Does nothing."""
 
 
-def perfect_player(game: Game) -> PerfectPlayer | None:
+@struct.dataclass
+class PerfectUrPlayer:
+    """Plays the Royal Game of Ur with the highest win probability, ties at random.
+
+    The value is the expected result, 2p - 1 with a win probability of p.
+    """
+
+    draws_in_lanes: ClassVar[bool] = True
+    game: RoyalGameOfUr = struct.field(pytree_node=False)
+    solution: Solution = struct.field(repr=False)
+
+    def choose(self, rng_key: jax.Array, states: State) -> Choice:
+        """Chooses a move in each of B positions; the key is consumed."""
+        values, _ = action_values(self.game, self.solution, states)
+        highest = values.max(axis=-1)
+        return choose_uniformly(rng_key, values == highest[:, None], highest)
+
+
+def make_perfect_player(game: Game) -> PerfectPlayer | PerfectUrPlayer:
+    """Builds the perfect player of a game.
+
+    Raises:
+        ValueError: there is none, or its solver is not installed.
+    """
+    if isinstance(game, RoyalGameOfUr) and is_solved(game):
+        return PerfectUrPlayer(game, jax.tree.map(jnp.asarray, solve(game.num_pieces)))
+    check_game(game)
+    return PerfectPlayer()
+
+
+def perfect_player(game: Game) -> PerfectPlayer | PerfectUrPlayer | None:
     """Returns the perfect player of a game; None if there is none, or if its solver is
     not installed."""
-    if not isinstance(game, ConnectFour):
-        return None
     try:
-        return PerfectPlayer()
+        return make_perfect_player(game)
     except ValueError:
         return None
 
@@ -271,6 +307,7 @@ def check_game(game: Game) -> None:
     """Checks that the game is Connect Four."""
     if not isinstance(game, ConnectFour):
         raise ValueError(
-            f"the player 'perfect' plays connect_four only, not {game}; minimax plays "
-            "small games perfectly, such as minimax:9 in tic_tac_toe"
+            f"the player 'perfect' plays connect_four, and ur with at most "
+            f"{MAX_SOLVED_PIECES} pieces and no low max_moves, not {game}; minimax "
+            "plays small games perfectly, such as minimax:9 in tic_tac_toe"
         )

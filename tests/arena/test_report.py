@@ -112,6 +112,17 @@ def test_without_solved_positions_only_matches_are_played(player):
         assert {opponent for _, opponent in report.matches} == opponents
 
 
+def test_a_compiled_perfect_player_is_an_opponent_in_the_matches(player, monkeypatch):
+    """That of a game with chance, whose results are not exact."""
+    solver = players.RandomPlayer(GAME)
+    monkeypatch.setattr(arena.report, "perfect_player", lambda game: solver)
+    report = evaluate(player, None)
+    assert {opponent for _, opponent in report.matches} == {
+        *("random", "first", "perfect")
+    }
+    assert report.perfect == {}
+
+
 # Games against a perfect player
 
 

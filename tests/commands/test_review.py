@@ -41,6 +41,17 @@ def test_json_has_the_moves(moves, capsys):
     assert [move["text"] for move in found["moves"]] == ["a1"]
 
 
+def test_marks_follow_the_reviewer_in_games_with_chance(tmp_path, capsys):
+    path = tmp_path / "rolls.txt"
+    path.write_text("roll_4 a1 roll_2\n")
+    cli.main(["review", str(path), "--game", "ur:2", "--player", "perfect", "--json"])
+    moves = json.loads(capsys.readouterr().out)["moves"]
+    # The first player wins 51.857% of the games.
+    assert moves[0]["before"] == pytest.approx(2 * 0.51857 - 1, abs=1e-5)
+    assert [move["exact_before"] for move in moves] == [None] * 3
+    assert [move["loss"] for move in moves] == [0] * 3
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

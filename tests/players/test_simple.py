@@ -279,7 +279,10 @@ def test_perfect_loads_an_external_player_of_connect_four(fake):
     assert isinstance(player, players.ExternalPlayer)
     with pytest.raises(ValueError, match="'perfect' cannot be compiled"):
         players.load_compiled("perfect", CONNECT_FOUR)
-    othello, message = games.make("othello"), "plays connect_four only, not othello"
+    othello, message = (
+        games.make("othello"),
+        "plays connect_four, and ur .*, not othello",
+    )
     with pytest.raises(ValueError, match=message):
         players.load("perfect", othello)
     with pytest.raises(ValueError, match=message):

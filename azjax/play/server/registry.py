@@ -376,7 +376,10 @@ class PlayerRegistry:
         return {**described, **loaded.describe(player.title)}
 
     def solver(self, offer: GameOffer) -> LoadedPlayer | None:
-        """Returns the perfect player of a game, None if there is none."""
+        """Returns the perfect player of a game; None if there is none, and in games
+        with chance, in which it gives no exact results."""
+        if offer.game.num_outcomes:
+            return None
         solver = PlayerOffer("", "the solver", "perfect")  # no client can name it
         is_known = self.loaded(offer, solver) is not None
         if not is_known and perfect_player(offer.game) is None:

@@ -57,6 +57,11 @@ def test_players_and_rules_are_loaded_once(run, make_registry):
     assert registry.rules(found[0]) is registry.rules(found[0])
 
 
+def test_games_with_chance_have_no_solver_of_exact_results(tmp_path, make_registry):
+    registry = make_registry(tmp_path, ["ur:2"])
+    assert registry.solver(registry.catalog.find("ur:2", "random")[0]) is None
+
+
 def test_a_newer_player_of_a_run_replaces_the_older(run, make_registry, save_run):
     registry = make_registry(run.parent)
     found = registry.catalog.find("tic_tac_toe", f"alphazero:{run.parent.name}/first")

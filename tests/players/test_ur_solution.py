@@ -6,10 +6,9 @@ import numpy as np
 import pytest
 from flax import struct
 
-from azjax import arena, games
-from azjax.arena import ur_solution
+from azjax import arena, games, players
 from azjax.games.ur import THROWS, RoyalGameOfUr
-from azjax.players import RandomPlayer
+from azjax.players import RandomPlayer, ur_solution
 from azjax.players.core import Choice
 
 GAME = RoyalGameOfUr(pieces=2)
@@ -30,6 +29,11 @@ class FixedPlayer:
 @pytest.fixture(scope="module")
 def solution():
     return ur_solution.solve(2)
+
+
+@pytest.fixture(scope="module")
+def perfect():
+    return players.load_compiled("perfect", GAME)
 
 
 @pytest.fixture(scope="module")
@@ -93,6 +97,41 @@ def test_graded_positions_have_several_actions_with_values(positions):
 @pytest.mark.parametrize("name", ["ur:1", "ur:3", "ur:2,max_moves=20"])
 def test_other_games_have_no_positions(name):
     assert arena.shipped(games.make(name)) is None
+
+
+@pytest.mark.parametrize("name", ["ur:3", "ur:2,max_moves=20"])
+def test_other_games_have_no_perfect_player(name):
+    with pytest.raises(ValueError, match="ur with at most 2 pieces and no low max_mov"):
+        players.load("perfect", games.make(name))
+
+
+def test_the_perfect_player_loses_no_win_probability(perfect, positions):
+    grade = arena.grade(perfect, positions, jax.random.key(0))
+    np.testing.assert_array_equal(grade.lost, 0)
+
+
+def test_its_value_is_that_of_the_best_move(perfect, positions):
+    with jax.debug_key_reuse(True):
+        choice = players.choose(perfect, jax.random.key(0), positions.states)
+    best = np.nanmax(positions.action_values, axis=1)
+    np.testing.assert_array_equal(choice.value, best)
+
+
+def test_moves_of_the_same_value_are_equally_likely(perfect, positions):
+    table = jnp.full_like(perfect.solution.win_probability, 0.5)
+    equal = perfect.solution._replace(win_probability=table)
+    player = dataclasses.replace(perfect, solution=equal)
+    choice = players.choose(player, jax.random.key(0), positions.states)
+    legal = ~np.isnan(positions.action_values)
+    np.testing.assert_allclose(choice.policy, legal / legal.sum(axis=1, keepdims=True))
+
+
+def test_the_perfect_player_beats_random_moves(perfect):
+    openings = arena.suite(GAME, jax.random.key(0), 100, 0)
+    match = arena.play_openings(
+        GAME, perfect, RandomPlayer(GAME), openings, jax.random.key(1)
+    )
+    assert match.total.score > 0.6
 
 
 def test_a_player_loses_the_win_probability_of_its_actions(positions, lost):

@@ -24,26 +24,27 @@ from azjax.games.ur import (
 )
 
 TOLERANCE = 1e-9
-MAX_GRADED_PIECES = 2
+MAX_SOLVED_PIECES = 2
 _NUM_POSITIONS = 3000
 _NUM_GAMES = 256
 _SEED = 0
 
 
 class Solution(NamedTuple):
-    """Win probabilities under perfect play.
+    """Win probabilities under perfect play, in NumPy or JAX arrays.
 
     The pieces of one player, as in `State.pieces`, are one of S arrangements, those
     with fewer pieces at home first.
 
     number: `[(pieces + 1) * 2**15]` int32; the number of an arrangement.
-    win_probability: `[S, S]` float64; before a roll, for the arrangements of the player
-        who rolls and of the opponent, the probability that the player who rolls wins.
-        It has no meaning where both have a piece on a square of the middle row.
+    win_probability: `[S, S]` float64, in JAX float32; before a roll, for the
+        arrangements of the player who rolls and of the opponent, the probability that
+        the player who rolls wins. It has no meaning where both have a piece on a square
+        of the middle row.
     """
 
-    number: np.ndarray
-    win_probability: np.ndarray
+    number: np.ndarray | jax.Array
+    win_probability: np.ndarray | jax.Array
 
 
 def solve(pieces: int, tolerance: float = TOLERANCE) -> Solution:
@@ -113,6 +114,13 @@ def solve(pieces: int, tolerance: float = TOLERANCE) -> Solution:
     return Solution(number, own_roll)
 
 
+def is_solved(game: RoyalGameOfUr) -> bool:
+    """Returns whether a game has few pieces, so that it is solved in a second, and no
+    low limit of moves, which changes the values."""
+    is_limited = game.max_moves < RoyalGameOfUr(game.num_pieces).max_moves
+    return game.num_pieces <= MAX_SOLVED_PIECES and not is_limited
+
+
 def graded_positions(game: RoyalGameOfUr) -> tuple[State, np.ndarray] | None:
     """Returns positions with several legal actions, and the values of the actions.
 
@@ -121,11 +129,9 @@ def graded_positions(game: RoyalGameOfUr) -> tuple[State, np.ndarray] | None:
 
     Returns:
         N states, leaves `[N, ...]`, and `[N, A]` float32 values, as of `action_values`;
-        None with one piece, which leaves no choice, with many pieces, and with a low
-        limit of moves, which changes the values.
+        None with one piece, which leaves no choice, and if the game is not solved.
     """
-    is_limited = game.max_moves < RoyalGameOfUr(game.num_pieces).max_moves
-    if is_limited or not 1 < game.num_pieces <= MAX_GRADED_PIECES:
+    if game.num_pieces == 1 or not is_solved(game):
         return None
     solution, rng = solve(game.num_pieces), np.random.default_rng(_SEED)
     states = first_states(game, _NUM_GAMES)
@@ -135,14 +141,14 @@ def graded_positions(game: RoyalGameOfUr) -> tuple[State, np.ndarray] | None:
         states = dataclasses.replace(
             states, roll=np.where(states.terminated, states.roll, rolls)
         )
-        values, after = action_values(game, solution, states)
-        is_legal = ~np.isnan(values)
+        values, after = jax.device_get(action_values(game, solution, states))
+        is_legal = np.isfinite(values)
         rows = np.flatnonzero(~states.terminated & (is_legal.sum(axis=1) > 1))
         visited.append(jax.tree.map(lambda leaf, rows=rows: leaf[rows], states))
-        found.append(values[rows])
+        found.append(np.where(is_legal, values, np.nan)[rows])
         random = np.where(is_legal, rng.random(values.shape), -1).argmax(axis=1)
         is_random = rng.random(_NUM_GAMES) < 0.5
-        actions = np.where(is_random, random, np.nanargmax(values, axis=1))
+        actions = np.where(is_random, random, values.argmax(axis=1))
         places = np.arange(_NUM_GAMES), actions
         states = jax.tree.map(lambda leaf, places=places: leaf[places], after)
     states = jax.tree.map(lambda *leaves: np.concatenate(leaves), *visited)
@@ -151,32 +157,26 @@ def graded_positions(game: RoyalGameOfUr) -> tuple[State, np.ndarray] | None:
     return sampled, np.concatenate(found)[sample]
 
 
+@jax.jit(static_argnames="game")
 def action_values(
     game: RoyalGameOfUr, solution: Solution, states: State
-) -> tuple[np.ndarray, State]:
+) -> tuple[jax.Array, State]:
     """Computes the values of all actions.
 
     Args:
         game: the game.
         solution: that with the pieces of the game.
-        states: N positions after a roll, leaves `[N, ...]`, NumPy arrays.
+        states: B positions after a roll, leaves `[B, ...]`.
 
     Returns:
-        `[N, A]` float32, the expected results of the actions for the player to move, in
-        [-1, 1], NaN where illegal; and the positions after them, leaves `[N, A, ...]`.
+        `[B, A]` float32, the expected results of the actions for the player to move, in
+        [-1, 1], -inf where illegal; and the positions after them, leaves `[B, A, ...]`.
     """
-    after, is_legal = jax.device_get(_expand(game, states))
-    own, other = (solution.number[words] for words in after.pieces)
-    values = 2 * solution.win_probability[own, other] - 1
-    moves_again = after.current_player == states.current_player[:, None]
-    values = np.where(moves_again, values, -values)
-    return np.where(is_legal, values, np.nan).astype(np.float32), after
-
-
-@jax.jit(static_argnames="game")
-def _expand(game: RoyalGameOfUr, states: State) -> tuple[State, jax.Array]:
-    """Returns the positions after all actions, leaves `[N, A, ...]`, and `[N, A]` bool,
-    the legal actions."""
     step = jax.vmap(jax.vmap(game.step, (None, 0)), (0, None))
     after = step(states, jnp.arange(game.num_actions))
-    return after, jax.vmap(game.legal_action_mask)(states)
+    own, other = (jnp.asarray(solution.number)[words] for words in after.pieces)
+    values = 2 * jnp.asarray(solution.win_probability)[own, other] - 1
+    moves_again = after.current_player == states.current_player[:, None]
+    values = jnp.where(moves_again, values, -values)
+    legal = jax.vmap(game.legal_action_mask)(states)
+    return jnp.where(legal, values, -jnp.inf), after
