@@ -11,8 +11,8 @@ from rich.table import Table
 from rich.text import Text
 
 from azjax.files import Directory
-from azjax.games import Game, game_title
-from azjax.games.host import compiled, first_states
+from azjax.games import Game, State, game_title
+from azjax.games.host import chance, compiled, first_state, next_state
 from azjax.players import Choice, NetworkPlayer, Player, TrainedPlayer, TrainedQ, choose
 from azjax.players.batches import batch_layout
 from azjax.program import program_for
@@ -72,10 +72,12 @@ def _print_result(
     game = run.player.game
     # A batch like those of the evaluations, which have compiled the program.
     layout = batch_layout(BaseEvaluationConfig.num_games // 2, [player])
+    opening, _ = _first_turn(game)
+    states = jax.tree.map(lambda leaf: np.stack([leaf] * layout.size), opening)
     choice = choose(
         layout.replicated(player),
         layout.keys(jax.random.key(0)),
-        layout.by_position(first_states(game, layout.size)),
+        layout.by_position(states),
         layout.mesh,
     )
     print_summary(
@@ -103,7 +105,8 @@ def print_summary(
 ) -> None:
     """Prints a run's results, its directory, and commands for it by purpose.
 
-    `choice` is the network's, in a batch whose first position is the initial one;
+    `choice` is the network's, in a batch whose first position is the first one in which
+    a player moves, in games that begin with chance after the likeliest outcomes;
     `first` and `last` are the evaluation of the initial network, if known, and the
     newest one; `method` is how it learned, such as `by self-play`.
     """
@@ -114,8 +117,8 @@ def print_summary(
     for name, path in (("run", ""), ("plot", PLOT_FILE), ("player", "player")):
         results.add_row(name, Text(str(run_dir / path), overflow="fold"))
     game = compiled(game)
-    opening = game.init()
-    # The moves in the initial position, the most probable ones if they are many.
+    opening, outcomes = _first_turn(game)
+    # The moves in this position, the most probable ones if they are many.
     legal = np.flatnonzero(np.asarray(game.legal_action_mask(opening)))
     policy = np.asarray(choice.policy)[0]
     likeliest = legal[np.argsort(-policy[legal], kind="stable")]
@@ -135,7 +138,8 @@ def print_summary(
     board = Text(game.to_text(opening), no_wrap=True, overflow="crop")
     console.print(Text(f"\n{game_title(repr(game))}: learned {method}", "bold"))
     console.print(results)
-    heading = "\nThe initial position (value: 1 the mover wins, -1 loses)"
+    after = f" after {', '.join(outcomes)}" if outcomes else ""
+    heading = f"\nThe initial position{after} (value: 1 the mover wins, -1 loses)"
     console.print(Text(heading, "bold"))
     console.print(Columns([board, moves], padding=(0, 4)))
     for purpose, command in commands.items():
@@ -143,6 +147,17 @@ def print_summary(
             (f"{purpose}:  ", "bold"), (f"{program_for(game)} {command}", "green")
         )
         console.print(line, soft_wrap=True)
+
+
+def _first_turn(game: Game) -> tuple[State, list[str]]:
+    """Returns the initial position; where it waits for chance, the position after the
+    likeliest outcomes, and their texts."""
+    state, outcomes = first_state(game), []
+    while (probabilities := chance(game, state)).any():
+        move = game.num_actions + int(probabilities.argmax())
+        outcomes.append(game.move_to_text(state, move))
+        state = next_state(game, state, move)
+    return state, outcomes
 
 
 def result_texts(first: Row | None, last: Row) -> Iterator[tuple[str, str]]:

@@ -80,6 +80,15 @@ def test_the_summary_shows_the_most_probable_of_many_moves(tmp_path):
     assert "→" not in text
 
 
+def test_the_summary_shows_the_position_after_the_likeliest_first_outcome(tmp_path):
+    policy = np.zeros((1, 16), np.float32)
+    policy[0, 2] = 1
+    choice = Choice(np.array([2]), np.array(policy), np.array([0.25]))
+    text = summary(tmp_path, first=None, game=compiled("ur:2"), choice=choice)
+    assert "The initial position after roll 2 (value:" in text
+    assert "c1   100.0%" in text
+
+
 class Nim(games.TicTacToe):
     name = "nim"
 
