@@ -27,7 +27,7 @@ def play_command(
     *,
     opponent: str | None = None,
     second: bool = False,
-    seed: Seed = 0,
+    seed: Seed | None = None,
     load: str | None = None,
     plain: bool = False,
     modules: ModulesOption = None,
@@ -43,7 +43,8 @@ def play_command(
             alphazero:RUN?simulations=200&tree_reuse_nodes=2000. NAME=PLAYER sets the
             player's name. Default: the pretrained player of the game, else a search.
         second: let the opponent move first.
-        seed: seed of the opponent and of the dice.
+        seed: seed of the opponent and of the dice. Default: 0 for the opponent, and
+            dice that differ from game to game.
         load: a saved game to continue.
         plain: print lines instead of using the full screen.
     """

@@ -37,7 +37,7 @@ def play(
     opponent: AnyPlayer | str | None = None,
     *,
     user_player: int = 0,
-    seed: int = 0,
+    seed: int | None = None,
 ) -> "Board":
     """Returns a widget to play a game against an opponent.
 
@@ -51,6 +51,7 @@ def play(
             simulations; the default is the player's own.
         user_player: the user's player in the first game: 0 moves first, 1 second.
         seed: seed of the opponent's random choices, and of the outcomes of chance.
+            With None the former is 0, and the outcomes differ from board to board.
 
     Raises:
         ValueError: the game or the opponent is unknown.
@@ -65,7 +66,7 @@ def review(
     reviewer: AnyPlayer | str | None = None,
     *,
     number: int = 1,
-    seed: int = 0,
+    seed: int | None = None,
 ) -> "Board":
     """Returns a widget that reviews a game of a file, with the curve of its values.
 
@@ -77,7 +78,8 @@ def review(
         game: a game, or a text for `azjax.games.make`; None means that of the file.
         reviewer: a player, or a text for `azjax.players.load`; None as in `play`.
         number: which game of the file, from 1.
-        seed: seed of the reviewer's random choices.
+        seed: seed of the reviewer's random choices and, as in `play`, of the outcomes
+            of chance.
 
     Raises:
         ValueError: the file, the game or the reviewer cannot be read.
@@ -92,7 +94,7 @@ def _board(
     game: Game,
     opponent: AnyPlayer | str | None,
     user_player: int,
-    seed: int,
+    seed: int | None,
     record: GameRecord | None = None,
 ) -> "Board":
     enable_compilation_cache()
@@ -110,7 +112,7 @@ class Board(anywidget.AnyWidget):
         game: the game.
         opponent: the player.
         user_player: the user's player in the first game, 0 or 1.
-        seed: seed of the opponent's random choices.
+        seed: as in `play`.
         record: a game to review; None to play one.
     """
 
@@ -126,7 +128,7 @@ class Board(anywidget.AnyWidget):
         game: Game,
         opponent: AnyPlayer,
         user_player: int,
-        seed: int,
+        seed: int | None,
         record: GameRecord | None = None,
     ):
         self._esm, page, style = _page()
@@ -138,9 +140,10 @@ class Board(anywidget.AnyWidget):
         offer = GameOffer(repr(game), game, {title: player})
         catalog = Catalog({offer.key: offer})
         limits = ServerLimits()
-        self._registry = PlayerRegistry(catalog, limits, seed)
+        self._registry = PlayerRegistry(catalog, limits, seed or 0)
         self._registry.describe(offer, player)  # compiles the rules and the search
         self._pools = ThreadPools(limits.reviews)
+        self._seed = seed
         self._game = StartedGame(offer, player, self._registry.rules(offer))
         self._views: dict[int, _View] = {}
         is_ready = threading.Event()
@@ -189,7 +192,7 @@ class _View(Client):
     """A view of a board."""
 
     def __init__(self, board: Board, number: int):
-        super().__init__(board._registry, board._pools, board._game)
+        super().__init__(board._registry, board._pools, board._game, board._seed)
         self._board, self._number = board, number
 
     async def send(self, id: int | None, kind: str, value: Any) -> None:

@@ -222,6 +222,7 @@ class Session:
         name: see above.
         user: see above.
         seed: seed of the opponent's random choices, and of the outcomes of chance.
+            With None the former is 0, and the outcomes differ from session to session.
         clock: returns the time in seconds.
 
     Raises:
@@ -236,14 +237,14 @@ class Session:
         *,
         name: str,
         user: int,
-        seed: int = 0,
+        seed: int | None = None,
         clock: Callable[[], float] = time.monotonic,
     ):
         self.name, self.user = name, user
         self.is_started = self.is_auto = self.is_analyzing = self.is_left = False
         self.thinking: Thinks | None = None
         self.forfeit: Forfeited | None = None
-        self._game, self._opponent, self._seed = game, opponent, seed
+        self._game, self._opponent, self._seed = game, opponent, seed or 0
         self.background, self._clock = background, clock
         self._rng = np.random.default_rng(seed)
         self.opponent_session = self._start_opponent()

@@ -176,6 +176,20 @@ def test_an_opponent_that_searches_has_strengths(searching):
     assert sum(move["visits"] for move in decision["moves"]) >= 99
 
 
+def test_only_boards_with_a_seed_have_the_same_rolls():
+    kernels = {seed: Kernel("ur:1", seed=seed) for seed in (None, 3)}
+    rolls = {
+        seed: {
+            json.dumps(kernel.ask("roll", view=view, actions=[])) for view in range(30)
+        }
+        for seed, kernel in kernels.items()
+    }
+    assert len(rolls[None]) > 1
+    assert len(rolls[3]) == 1
+    for kernel in kernels.values():
+        kernel.board.close()
+
+
 def test_a_cancelled_decision_is_answered_with_none(waiting):
     kernel = Kernel("tic_tac_toe", waiting)
     request = {"actions": [], "simulations": None}

@@ -554,6 +554,16 @@ def test_outcomes_of_chance_are_drawn_after_each_move_and_come_again():
             session.do("forward")
 
 
+def test_only_sessions_with_a_seed_have_the_same_outcomes():
+    def first(seed):
+        session = make_session(players.HumanPlayer(), game=CoinToss(), seed=seed)
+        session.begin()
+        return session.outcome_of_chance
+
+    assert len({first(seed=1) for _ in range(10)}) == 1
+    assert len({first(seed=None) for _ in range(60)}) == 2
+
+
 def test_the_opponent_answers_after_an_outcome(opponent):
     session = make_session(opponent, game=Heads())
     seen = []

@@ -117,6 +117,7 @@ class Client:
         registry: the players.
         pools: run blocking functions.
         game: see above.
+        seed: seed of the outcomes of chance; None draws one.
     """
 
     def __init__(
@@ -124,11 +125,12 @@ class Client:
         registry: PlayerRegistry,
         pools: ThreadPools,
         game: StartedGame | None = None,
+        seed: int | None = None,
     ):
         self.game = game
         self._registry, self._pools = registry, pools
         self._limits = registry.limits
-        self._rng = np.random.default_rng(registry.seed)  # of the outcomes of chance
+        self._rng = np.random.default_rng(seed)  # of the outcomes of chance
         self._turn = 0  # number of the newest decision; older ones are cancelled
         self._job: Job | QueuedPlayer | None = None
         self._changed = asyncio.Event()
