@@ -10,10 +10,11 @@ of the machine affect all variants alike. A stopped script continues with the sa
 command: finished runs are not trained again, and `azjax train` continues the last one.
 
 A variant is judged by its mistakes in solved positions, without and with search, where
-the game has some, by how many more it makes than the baseline with the same seed, and
-by its matches with search against that baseline. The intervals (95%, Student's t) are
-over the seeds; with fewer than three they say little. Writes `ablation.md` and
-`ablation.png` into the folder after each run.
+the game has some (in games with chance, by the win probability that its moves lose), by
+how many more it makes than the baseline with the same seed, and by its matches with
+search against that baseline. The intervals (95%, Student's t) are over the seeds; with
+fewer than three they say little. Writes `ablation.md` and `ablation.png` into the
+folder after each run.
 """
 
 import dataclasses
@@ -42,6 +43,7 @@ from variations import VARIATIONS
 
 RESULT = "result.json"
 SCORE = "score against the first"
+LOST = "win probability lost"
 MORE = "more "  # head of the names of differences to the first
 VARIATION = "--variation"
 SCRIPT = Path(__file__).with_name("variations.py")
@@ -171,7 +173,10 @@ def judge(settings: Settings, run: Path, baseline: Path) -> dict[str, float]:
     if solved is not None:
         for name, player in named_players(trained, settings.simulations).items():
             graded = arena.grade(player, solved, jax.random.key(0))
-            result[f"mistakes, {name}"] = graded.mean
+            if game.num_outcomes:
+                result[f"{LOST}, {name}"] = graded.mean_lost
+            else:
+                result[f"mistakes, {name}"] = graded.mean
     if run != baseline:
         openings_key, match_key = jax.random.split(jax.random.key(0))
         number = settings.num_games // 2
@@ -188,8 +193,8 @@ def judge(settings: Settings, run: Path, baseline: Path) -> dict[str, float]:
 
 
 def differences(numbers: dict[str, float], first: dict[str, float]) -> dict[str, float]:
-    """Returns how many more mistakes a variant makes than the first with its seed, by
-    the name of the measure."""
+    """Returns how much higher the grades of a variant are than those of the first with
+    its seed, by the name of the measure."""
     return {
         f"{MORE}{name}": value - first[name]
         for name, value in numbers.items()
@@ -245,7 +250,11 @@ def write_results(settings: Settings) -> None:
     ]
     for name, options in settings.options.items():
         cells = [
-            cell_text(numbers.get(name, []), is_signed=measure.startswith(MORE))
+            cell_text(
+                numbers.get(name, []),
+                is_signed=measure.startswith(MORE),
+                digits=2 if LOST in measure else 1,
+            )
             for measure, numbers in found.items()
         ]
         lines.append(f"| {name} | {' | '.join(cells)} | `{shlex.join(options)}` |")
@@ -253,14 +262,14 @@ def write_results(settings: Settings) -> None:
     draw(settings, found).savefig(settings.out / "ablation.png", format="png")
 
 
-def cell_text(values: Sequence[float], *, is_signed: bool) -> str:
+def cell_text(values: Sequence[float], *, is_signed: bool, digits: int) -> str:
     """Returns the text of a cell of the table, of fractions or of their differences."""
     if not values:
         return "-"
     low, high = 100 * bounds(values, is_signed=is_signed)
-    mean = f"{100 * np.mean(values):{'+' if is_signed else ''}.1f}%"
+    mean = f"{100 * np.mean(values):{'+' if is_signed else ''}.{digits}f}%"
     middle = " to " if is_signed else "-"
-    reach = f"{low:.1f}{middle}{high:.1f}; " if len(values) > 1 else ""
+    reach = f"{low:.{digits}f}{middle}{high:.{digits}f}; " if len(values) > 1 else ""
     return f"{mean} ({reach}{len(values)})"
 
 

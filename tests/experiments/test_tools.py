@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 from training.saved_runs import evaluation_row, save_run
 
-from azjax import games, players
+from azjax import arena, games, players
 from azjax.commands.train import parse_train_config
 from azjax.players.serialization import pretrained_directory
 
@@ -168,6 +168,20 @@ def test_variants_are_trained_judged_and_compared(
     assert len(trained) == 4  # nothing is trained again
     with pytest.raises(SystemExit, match="is the result of other settings"):
         ablate.main(dataclasses.replace(settings, iterations=4))
+
+
+def test_variants_are_judged_by_the_lost_win_probability_in_games_with_chance(
+    ablate, tmp_path, monkeypatch
+):
+    graded = arena.Grade({}, np.array([True, False]), lost=np.array([0.25, 0]))
+    monkeypatch.setattr(arena, "shipped", lambda game: game)
+    monkeypatch.setattr(arena, "grade", lambda player, positions, key: graded)
+    monkeypatch.setattr(players, "load_run", lambda path, game: game)
+    names, named = ablate.judge.__globals__, {"network": None}
+    monkeypatch.setitem(names, "named_players", lambda trained, simulations: named)
+    settings = ablate.Settings("ur:2", variants=("default=",))
+    found = ablate.judge(settings, tmp_path, tmp_path)
+    assert found == {"win probability lost, network": 0.125}
 
 
 def test_variants_are_checked(ablate):
