@@ -256,3 +256,15 @@ def test_searches_with_edges_for_the_legal_actions_are_compared(run):
     assert listed["same_moves"] == full["same_moves"] == 1
     assert 10 * listed["tree_bytes"] < full["tree_bytes"]
     assert listed["seconds"] > 0
+
+
+@pytest.mark.slow
+def test_searches_of_a_game_with_chance_are_compared_with_those_of_mctx(run):
+    options = "--positions 16 --simulations 128 --repeats 1 --json"
+    rows = json.loads(run("bench/chance.py", "ur:2", *options.split()))
+    assert [row["search"] for row in rows] == ["PUCT", "Gumbel", "mctx"]
+    for row in rows:
+        # Random moves lose 2.8% of the win probability.
+        assert 0 <= row["lost"] < 0.02
+        assert row["error"] < 0.2
+        assert row["seconds"] > 0
