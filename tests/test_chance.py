@@ -1,5 +1,6 @@
 """A game with chance, through search and training."""
 
+import dataclasses
 import functools
 
 import jax
@@ -12,14 +13,21 @@ from training.tiny_runs import config
 
 from azjax import games
 from azjax.arena.exhaustive import solve
+from azjax.data.rows import from_table
 from azjax.devices import tracing_for
 from azjax.games import registry
 from azjax.games.core import initial_states
+from azjax.games.host import first_state, next_state, rewards
 from azjax.games.random_moves import play_random_moves
+from azjax.networks import QNetworkConfig, init_q_network
 from azjax.players import MCTSPlayer, choose
 from azjax.players.model import is_illegal, make_root, recurrent_fn_of
 from azjax.search import AlphaZeroConfig, GumbelConfig, improved_value, subtree
 from azjax.training import train
+from azjax.training.game_reader import make_check, moves_of
+from azjax.training.q_learning import make_self_play_move, start_q_games
+from azjax.training.self_play import Trajectory
+from azjax.training.targets import lambda_returns
 from azjax.training.territory import training_network
 
 GAME = CoinToss()
@@ -85,44 +93,144 @@ def searched(request):
     return request.param, jax.device_get(output.search_tree)
 
 
-def test_chance_nodes_have_the_likeliest_outcomes_and_their_weighted_value(searched):
-    _, tree = searched
+def check_chance_nodes(tree):
+    """The outcomes of chance nodes were visited as often as the rule says, and the
+    values are their weighted means; the other nodes do not wait. Returns the number of
+    chance nodes."""
     num_chance = 0
     for one, node in nodes_of(tree):
-        waits = bool(one.embeddings.waits[node])
-        assert waits == one.is_chance[node]
-        visits = one.children_visits[node]
-        if not waits:
-            assert node == 0 or visits.sum() in (0, one.node_visits[node] - 1)
+        assert bool(one.embeddings.waits[node]) == one.is_chance[node]
+        if not one.is_chance[node]:
             continue
         num_chance += 1
+        visits = one.children_visits[node]
         assert visits.sum() == one.node_visits[node] > 0
         probability = np.asarray(GAME.chance(state_of(one, node)))
         np.testing.assert_allclose(
             np.exp(one.children_prior_logits[node])[:3], probability, rtol=1e-6
         )
-        # The visits are those that the rule gives one after the other.
         expected = np.zeros(9, int)
         for _ in range(visits.sum()):
             expected[np.argmax(probability / (expected[:3] + 1))] += 1
         np.testing.assert_array_equal(visits, expected)
-        is_visited = visits[:3] > 0
-        values = (
-            one.children_rewards[node]
-            + one.children_discounts[node] * one.children_values[node]
-        )[:3]
-        weights = probability * is_visited
-        np.testing.assert_allclose(
-            one.node_values[node], (weights * values).sum() / weights.sum(), atol=1e-5
-        )
-        # Of the player whose turn it is; after tails the other one moves.
-        signs = np.array([1, -1, 0])
-        np.testing.assert_array_equal(
-            one.children_discounts[node, :3][is_visited], signs[is_visited]
-        )
-        if is_visited[2]:
-            assert values[2] == 1
-    assert num_chance > 100
+        values = one.children_rewards + one.children_discounts * one.children_values
+        weights = probability * (visits[:3] > 0)
+        mean = (weights * values[node, :3]).sum() / weights.sum()
+        np.testing.assert_allclose(one.node_values[node], mean, atol=1e-5)
+    return num_chance
+
+
+def test_chance_nodes_have_the_likeliest_outcomes_and_their_weighted_value(searched):
+    assert check_chance_nodes(searched[1]) > 100
+
+
+class MixedToss(CoinToss):
+    """A coin that falls on behalf of the player who moved, after marks in the corners
+    and the centre; there is no coin after the other marks."""
+
+    name = "mixed_toss"
+
+    def step(self, state, action):
+        after = super().step(state, action)
+        waits = after.waits & (action % 2 == 0)
+        player = jnp.where(waits, state.current_player, after.current_player)
+        return dataclasses.replace(after, waits=waits, current_player=player)
+
+
+class Reference:
+    """PUCT with chance nodes, in plain Python, one position at a time."""
+
+    def __init__(self, game, config):
+        self.game, self.config = game, config
+        self.evaluate = jax.jit(functools.partial(guess, game, 1.0))
+        self.chance = jax.jit(game.chance)
+
+    def look(self, state):
+        """Returns the prior, 0 where illegal, and the value."""
+        states = jax.tree.map(lambda leaf: np.asarray(leaf)[None], state)
+        logits, [[win, _, loss]] = self.evaluate(states)
+        return np.asarray(jax.nn.softmax(logits[0])), float(win - loss)
+
+    def node(self, state, reward=0.0, sign=0.0):
+        chance = np.asarray(self.chance(state))
+        node = {"state": state, "reward": reward, "sign": sign, "children": {}}
+        if chance.any():
+            return node | {"chance": chance, "visits": 0, "value": 0.0}
+        prior, value = self.look(state)
+        value = 0.0 if state.terminated else value
+        return node | {"chance": None, "prior": prior, "visits": 0, "value": value}
+
+    def qvalue(self, child):
+        return child["reward"] + child["sign"] * child["value"]
+
+    def select(self, node):
+        counts = np.zeros(9)
+        for move, child in node["children"].items():
+            counts[move] = child["visits"]
+        if node["chance"] is not None:
+            return int(np.argmax(node["chance"] / (counts[:3] + 1)))
+        values = np.full(9, -1.0)
+        for move, child in node["children"].items():
+            values[move] = self.qvalue(child)
+        visits, base = node["visits"], self.config.c_base
+        rate = self.config.c_init + np.log((visits + base + 1) / base)
+        exploration = np.sqrt(visits) * rate * node["prior"] / (counts + 1)
+        scores = (values + 1) / 2 + exploration
+        return int(np.argmax(np.where(node["prior"] > 0, scores, -np.inf)))
+
+    def after(self, node, move):
+        state = node["state"]
+        offset = 0 if node["chance"] is None else 9
+        after = next_state(self.game, state, offset + move)
+        mover, sign = int(state.current_player), 1.0
+        if int(after.current_player) != mover:
+            sign = -1.0
+        if after.terminated:
+            return self.node(after, rewards(self.game, after)[mover], 0.0)
+        return self.node(after, 0.0, sign)
+
+    def search(self, state, num_simulations):
+        """Returns the visits and values of the root's moves."""
+        root = self.node(state)
+        root["visits"] = 1
+        for _ in range(num_simulations):
+            path, is_new = [root], False
+            while not is_new or path[-1]["chance"] is not None:
+                if path[-1]["state"].terminated:
+                    break
+                move = self.select(path[-1])
+                is_new = move not in path[-1]["children"]
+                if is_new:
+                    path[-1]["children"][move] = self.after(path[-1], move)
+                path.append(path[-1]["children"][move])
+            backup = path[-1]["value"]
+            for node in reversed(path):
+                if node is not path[-1]:
+                    mean = node["value"] * node["visits"] + backup
+                    node["value"] = mean / (node["visits"] + 1)
+                node["visits"] += 1
+                if node["chance"] is not None:
+                    weights = [node["chance"][move] for move in node["children"]]
+                    values = [self.qvalue(child) for child in node["children"].values()]
+                    node["value"] = np.average(values, weights=weights)
+                backup = node["reward"] + node["sign"] * backup
+        visits, values = np.zeros(9, int), np.zeros(9)
+        for move, child in root["children"].items():
+            visits[move], values[move] = child["visits"], self.qvalue(child)
+        return visits, values
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("platform", ["cpu", "gpu"])
+@pytest.mark.parametrize("game", [GAME, MixedToss()], ids=repr)
+def test_a_search_is_that_of_plain_python(game, platform):
+    config, states = AlphaZeroConfig(), positions(game, 4, 1)
+    tree = search(game, config, 120, states, platform=platform).search_tree
+    for row in range(4):
+        state = jax.tree.map(lambda leaf: np.asarray(leaf)[row], states)  # noqa: B023
+        visits, values = Reference(game, config).search(state, 120)
+        np.testing.assert_array_equal(tree.children_visits[row, 0], visits)
+        np.testing.assert_allclose(tree.summary().qvalues[row], values, atol=1e-5)
 
 
 @pytest.mark.slow
@@ -204,7 +312,7 @@ def test_the_subtree_after_a_move_and_its_outcome_goes_on(searched):
     chance_node = tree.children_index[np.arange(4), 0, move]
     below = tree.children_index[np.arange(4), chance_node, 0]
     assert (below > 0).all()
-    kept = subtree(jax.tree.map(jnp.asarray, tree), below, max_nodes=60)
+    kept = subtree(jax.tree.map(jnp.asarray, tree), below, max_nodes=160)
     states = jax.tree.map(lambda leaf: leaf[np.arange(4), below], tree.embeddings)
     goes_on = ~states.terminated
     after = jax.device_get(search(GAME, config, 20, states, tree=kept).search_tree)
@@ -212,7 +320,70 @@ def test_the_subtree_after_a_move_and_its_outcome_goes_on(searched):
         before = tree.node_visits[row, below[row]]
         assert kept.node_visits[row, 0] == before
         assert after.node_visits[row, 0] == before + 20
-    assert not after.is_chance[:, 0].any()
+    assert check_chance_nodes(after) > check_chance_nodes(kept)
+
+
+def check_refusal_of_other_outcomes(directory):
+    """A stored move must have an outcome if, and only if, the rules wait for one."""
+    files = sorted((directory / "games").iterdir())
+    rows = from_table(pq.read_table(files[0]).drop_columns(["seed", "run"]), GAME)
+    moves = moves_of(rows, GAME, policy_entries=9)
+    follows = (np.diff(rows.game) == 0) & (np.diff(rows.ply) == 1)
+    here = np.flatnonzero(follows & ~rows.terminated[:-1])
+    state = moves.trajectory.state
+    after = jax.tree.map(lambda leaf: leaf[here + 1], state)
+    moves = jax.tree.map(lambda leaf: leaf[here], moves)
+    check = make_check(GAME)
+    check(moves, after)
+    for outcome in -1, 2:
+        other = np.full_like(moves.trajectory.outcome, outcome)
+        with pytest.raises(ValueError, match="the rules do not allow"):
+            check(
+                moves._replace(trajectory=moves.trajectory._replace(outcome=other)),
+                after,
+            )
+
+
+def test_q_learning_draws_outcomes_after_each_move():
+    network, params = init_q_network(KEY, (3, 3, 2), 9, QNetworkConfig(hidden=(4,)))
+    move = make_self_play_move(GAME, network)
+
+    @jax.jit
+    def play():
+        keys = jax.random.split(KEY, 30)
+        return jax.lax.scan(
+            lambda games, key: move(params, games, jnp.float32(1), key),
+            start_q_games(GAME, 16, jax.random.key(1)),
+            keys,
+        )[1]
+
+    moves = jax.device_get(play())
+    goes_on = ~moves.next_state.terminated
+    assert not moves.state.waits.any()
+    assert not moves.next_state.waits.any()
+    is_same = moves.next_state.current_player == moves.state.current_player
+    assert 0.2 < is_same[goes_on].mean() < 0.4  # tails, 2 of 7
+    np.testing.assert_array_equal(
+        moves.discount[goes_on], np.where(is_same, 1, -1)[goes_on]
+    )
+
+
+def test_a_lucky_end_does_not_excuse_a_bad_move():
+    zeros = np.zeros((2, 1), np.float32)
+    state = jax.tree.map(lambda leaf: np.stack([leaf[None]] * 2), first_state(GAME))
+    moves = Trajectory(
+        state=state,
+        action=None,
+        policy=None,
+        value=zeros - 0.5,
+        draw_probability=zeros,
+        regret=zeros + 1,
+        reward=zeros + 1,
+        terminated=zeros == 0,
+        outcome=np.array([[2], [-1]]),
+    )
+    target = np.asarray(lambda_returns(moves, td_lambda=1.0), np.float32)[:, 0]
+    np.testing.assert_array_equal(target[:, 0] - target[:, 2], [-0.5, 1])
 
 
 @pytest.mark.slow
@@ -234,6 +405,7 @@ def test_a_run_keeps_the_outcomes_and_another_run_learns_from_them(
         (player[1:] == player[:-1])[follows], (outcome[:-1] == 1)[follows]
     )
     assert set(outcome[ended]) == {-1, 2}
+    check_refusal_of_other_outcomes(first.directory)
     second = config(
         tmp_path / "second",
         game=GAME.name,

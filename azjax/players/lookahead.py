@@ -125,7 +125,8 @@ class GreedyPlayer:
         least = dangers.min(axis=-1)
         best = dangers == least[:, None]
         value = -jnp.sign(least).astype(jnp.float32)
-        if self.game.num_outcomes:
+        if self.game.num_outcomes:  # means have rounding errors
+            best = dangers < least[:, None] + _EPSILON * self.game.num_actions
             value = -jnp.minimum(least, 1.0)
         return choose_uniformly(rng_key, best, value)
 

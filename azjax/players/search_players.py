@@ -334,8 +334,8 @@ def analysis_of(
 
 
 def _branches(game: Game, tree: Tree) -> Branches:
-    """Returns the most visited nodes; a parent has more visits than its child, so all
-    parents are among them."""
+    """Returns the most visited nodes; a parent has more visits than its child, or as
+    many and a lower index, so all parents are among them."""
     most = min(MAX_BRANCHES, tree.node_visits.shape[1])
     visits, nodes = jax.lax.top_k(tree.node_visits, most)
     row = jnp.arange(len(nodes))[:, None]

@@ -19,18 +19,18 @@ class Paths:
 
     node: `[D + 1, B]` int32 or longer; entries from the root to the leaf's parent, by
         depth.
-    length: `[B]` int32; moves from the root to the leaf.
-    parent, action, leaf: `[B]` int32; the last move of the path.
+    length: `[B]` int32; edges from the root to the leaf.
+    parent, action, leaf: `[B]` int32; the last edge of the path.
     is_new: `[B]` bool; whether the leaf is a new node.
     is_terminal: `[B]` bool; whether the leaf is an existing terminal or proven node. An
         existing leaf that is neither was reached at `max_depth` and is evaluated again,
-        as in mctx.
+        as in mctx; with chance it keeps its evaluation.
     is_valid: `[B]` bool; whether the simulation is made. It is not where the game's
         simulations are used up or its tree is full.
     row: `[R]` int32; entries to update, game by game, each from depth 1 to the leaf; a
         leaf is stored as `-1 - entry`. On accelerators, row and backup_value are empty.
     backup_value: `[R]` float32; the values backed up to these entries.
-    max_depth: D, the longest path (moves).
+    max_depth: D, the longest path (edges).
     levels: levels of the trees that a descent goes down at once, and that an
         accelerator's backup updates at once; at most D + 1.
     """

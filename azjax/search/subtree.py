@@ -83,7 +83,8 @@ def subtree(tree: Tree, node_index: jax.Array, *, max_nodes: int) -> Tree:
 
     The result has the shape of `tree` and room for `N - max_nodes` new nodes, so that
     one compiled search serves all moves of all games. Nodes keep their order.
-    `extra_data` is None and `root_invalid_actions` is zero: a search sets them.
+    `extra_data` is None and `root_invalid_actions` is zero: a search sets them. The
+    value of a chance node is, from its next visit on, the mean over the kept outcomes.
 
     Args:
         tree: searched trees, N nodes each.

@@ -73,10 +73,10 @@ def search(
     """Searches B trees in one batch and returns them.
 
     The arguments before `tree` are those of `mctx.search`: `root` has float32 prior
-    logits `[B, A]` and values `[B]`, and states `[B, ...]`; `max_depth` is in moves,
-    outcomes of chance not counted;
-    `invalid_actions` is `[B, A]`; `extra_data` has leaves `[B, ...]`. `rng_key` is one
-    key, or `[L]` for L lanes of the batch, and is consumed.
+    logits `[B, A]` and values `[B]`, and states `[B, ...]`; `max_depth` is in moves;
+    with chance, paths have at most twice as many edges. `invalid_actions` is `[B, A]`;
+    `extra_data` has leaves `[B, ...]`. `rng_key` is one key, or `[L]` for L lanes of
+    the batch, and is consumed.
 
     Args:
         tree: trees to start from, with room for `num_simulations` new nodes.

@@ -80,6 +80,7 @@ def make_check(game: Game) -> Callable[[StoredMoves, State], None]:
             is_possible = jnp.where(
                 is_drawn, probabilities[move.outcome] > 0, ~waits_on
             )
+            is_possible &= ~jnp.asarray(game.chance(move.state)).any()
             after_chance = game.chance_step(expected, jnp.int32(move.outcome))
             expected = select(is_drawn, after_chance, expected)
         # People resign, or agree to a draw.

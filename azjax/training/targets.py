@@ -106,8 +106,8 @@ def lambda_returns(
 
     Args:
         moves: T moves in each of B game slots, in time order. Their `reward`,
-            `terminated`, `value`, `draw_probability`, `regret` and
-            `state.current_player` are used.
+            `terminated`, `value`, `draw_probability`, `regret`, `outcome`
+            and `state.current_player` are used.
         td_lambda: lambda of the lambda-return (1: game result, 0: next search value).
         max_regret: from 0, only the search's best moves count, to 2, all moves count.
 
@@ -138,7 +138,10 @@ def lambda_returns(
     # After the newest move, the carry below is of the same player.
     is_flipped = jnp.zeros_like(moves.terminated)
     is_flipped = is_flipped.at[:-1].set(player[1:] != player[:-1])
-    is_bad = (moves.regret > max_regret) & (moves.reward <= 0)
+    has_not_won = moves.reward <= 0
+    if moves.outcome is not None:  # where chance decided, the move was no win
+        has_not_won |= moves.outcome >= 0
+    is_bad = (moves.regret > max_regret) & has_not_won
 
     def step(carry, move):
         target_after, value_after = carry

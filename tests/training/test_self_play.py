@@ -328,7 +328,7 @@ def test_a_finished_game_is_followed_by_an_empty_tree():
         leaf[:, 1:10] = new
     action, finished = np.array([0, 0, 1, 1]), np.array([False, True, False, True])
     keep = jax.jit(functools.partial(after_moves, max_nodes=5))
-    kept = jax.device_get(keep(tree, action, finished))
+    kept = jax.device_get(keep(tree, action, None, finished))
     np.testing.assert_array_equal(kept.node_visits[finished], 0)
     np.testing.assert_array_equal(kept.children_index[finished], -1)
     np.testing.assert_array_equal(kept.node_visits[~finished, 0], 1)

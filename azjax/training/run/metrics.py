@@ -90,9 +90,9 @@ def _is_row(row: Row) -> bool:
         return False
     numbers = {name: row[name] for name in row if name not in ("kind", SCORES)}
     needed = list(_NEEDED[kind])
-    kind, names = graded(row)
+    measure, names = graded(row)
     for name in names:
-        needed += [f"{name}_{kind}{end}" for end in ("", "_low", "_high")]
+        needed += [f"{name}_{measure}{end}" for end in ("", "_low", "_high")]
     return (
         all(_is_finite(row.get(name)) for name in needed)
         and type(row["iteration"]) is type(row["positions"]) is int
