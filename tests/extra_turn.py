@@ -16,7 +16,7 @@ class CentreAgain(TicTacToe):
     """Tic-tac-toe in which the player who marks the centre moves again."""
 
     name: ClassVar[str] = "centre_again"
-    has_extra_turns: ClassVar[bool] = True
+    has_extra_turns = True
 
     def step(self, state: State, action: jax.Array) -> State:
         """Marks cell `action` for the player to move."""

@@ -655,7 +655,7 @@ def play_game(
             state = host.next_state(game, state, move)
         while not state.terminated:
             if host.waits_for_chance(game, state):
-                moves.append(host.random_outcome(game, state, rng))
+                moves.append(host.random_outcome_move(game, state, rng))
                 values.append(None)
                 state = host.next_state(game, state, moves[-1])
                 continue

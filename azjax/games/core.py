@@ -97,7 +97,7 @@ class Game(abc.ABC, Generic[S]):
     record_format: ClassVar[RecordFormat]  # the default is set in `reading`
     actions_per_cell: ClassVar[int] = 0
     max_legal_actions: int = 0
-    has_extra_turns: ClassVar[bool] = False
+    has_extra_turns: bool = False
     num_outcomes: int = 0
     line_length: int = 0
     num_actions: int
@@ -254,9 +254,11 @@ class Game(abc.ABC, Generic[S]):
         """Parses the output of `action_to_text`, ignoring case and surrounding spaces.
 
         Raises:
-            ValueError: the text is no action, or an illegal one; the message lists the
-                legal actions.
+            ValueError: the position waits for chance, or the text is no action, or an
+                illegal one, and the message lists the legal actions.
         """
+        if self.num_outcomes and compiled_call("chance", self, state).any():
+            raise ValueError("the position waits for chance: nobody is to move")
         wanted = text.strip().lower()
         legal = [] if state.terminated else np.flatnonzero(compiled_mask(self, state))
         texts = {self.action_to_text(state, int(a)): int(a) for a in legal}

@@ -67,7 +67,7 @@ def waits_for_chance(game: Game, state: State) -> bool:
     return bool(chance(game, state).any())
 
 
-def random_outcome(game: Game, state: State, rng: np.random.Generator) -> int:
+def random_outcome_move(game: Game, state: State, rng: np.random.Generator) -> int:
     """Draws an outcome k of chance in a position that waits for it, and returns it as
     the move A + k."""
     probabilities = chance(game, state).astype(np.float64)
@@ -88,29 +88,18 @@ def word_to_move(game: Game, state: State, word: str) -> int:
         ValueError: the word is no legal action, or no possible outcome where the
             position waits for chance.
     """
-    outcomes = {
-        move_to_word(game, state, game.num_actions + k): game.num_actions + k
-        for k in range(game.num_outcomes)
-    }
-    if waits_for_chance(game, state):
-        possible = legal_moves(game, state)
-        texts = {name: move for name, move in outcomes.items() if move in possible}
-        for name, move in texts.items():
-            if name.lower() == word.lower():
-                return move
-        raise ValueError(
-            f"{quoted(word)} is no outcome of chance that is possible here; possible: "
-            f"{' '.join(texts)}"
-        )
-    try:
+    if not waits_for_chance(game, state):
         return game.text_to_action(state, word)
-    except ValueError as error:
-        if word.lower() not in map(str.lower, outcomes):
-            raise
-        raise ValueError(
-            f"{quoted(word)} is an outcome of chance, and the position does not wait "
-            "for one"
-        ) from error
+    outcomes = {
+        move_to_word(game, state, move): move for move in legal_moves(game, state)
+    }
+    for name, move in outcomes.items():
+        if name.lower() == word.lower():
+            return move
+    raise ValueError(
+        f"{quoted(word)} is no outcome of chance that is possible here; possible: "
+        f"{' '.join(outcomes)}"
+    )
 
 
 def rewards(game: Game, state: State) -> tuple[float, float]:

@@ -80,7 +80,7 @@ class Kalah(Game[State]):
     name: ClassVar[str] = "kalah"
     pieces: ClassVar[str] = rendering.SEED_LETTERS
     style: ClassVar[rendering.Style] = rendering.SEEDS
-    has_extra_turns: ClassVar[bool] = True
+    has_extra_turns = True
 
     def __init__(
         self,

@@ -5,7 +5,7 @@ import codecs
 import json
 import os
 import re
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from pathlib import Path
 from typing import Annotated
 
@@ -22,6 +22,7 @@ from azjax.games.host import (
     compiled,
     first_state,
     legal_actions,
+    legal_moves,
     move_to_word,
     next_state,
     rewards,
@@ -254,10 +255,13 @@ def _of_saved(saved: saved_game.SavedGame) -> GameText:
 def _lines(text: str, game: Game) -> Iterator[GameText]:
     """Yields a game for each line of moves; numbers such as `1.` are left out."""
     state = first_state(game)
-    texts = {
-        move_to_word(game, state, move).lower()
-        for move in range(game.num_actions + game.num_outcomes)
-    }
+
+    def words_of(moves: Iterable[int]) -> set[str]:
+        return {move_to_word(game, state, move).lower() for move in moves}
+
+    # Of the outcomes of chance, those that are possible in the first position.
+    outcomes = words_of(m for m in legal_moves(game, state) if m >= game.num_actions)
+    texts = outcomes | words_of(range(game.num_actions))
     longest = max(map(len, texts))
     # An outcome of chance may come before and after each move.
     most = 2 * game.max_moves + 1 if game.num_outcomes else game.max_moves
@@ -270,11 +274,13 @@ def _lines(text: str, game: Game) -> Iterator[GameText]:
             if moves:
                 yield GameText(place, "", ("?", "?"), moves, None)
             place, moves = f"line {number}", []
-        elif words and len(moves) not in (count - 1, 2 * count - 2, 2 * count - 1):
-            raise ValueError(
-                f"line {number}: it begins with {words[0]!r} after {len(moves)} moves; "
-                "give each game a line of its own, without a number of the game"
-            )
+        elif words:
+            played = sum(move.lower() not in outcomes for move in moves)
+            if played not in (count - 1, 2 * count - 2, 2 * count - 1):
+                raise ValueError(
+                    f"line {number}: it begins with {words[0]!r} after {played} moves; "
+                    "give each game a line of its own, without a number of the game"
+                )
         for word in words:
             if not _NUMBER.fullmatch(word):
                 moves += _moves_of(word, texts, longest, most)

@@ -1,4 +1,4 @@
-"""The Royal Game of Ur: a race along a shared row, by throws of dice."""
+"""The Royal Game of Ur: a race along a shared row, by rolls of dice."""
 
 import dataclasses
 import functools
@@ -20,7 +20,7 @@ ROSETTES = (4, CENTER, 14)
 SHARED = range(5, 13)
 MAX_PIECES = 7
 MAX_MAX_MOVES = int(np.iinfo(np.int16).max)
-# The probabilities of a throw of four dice, each of which counts 0 or 1.
+# The probabilities of a roll of four dice, each of which counts 0 or 1.
 THROWS = np.array([1, 4, 6, 4, 1], np.float32) / 16
 WAITS = -1  # in place of a roll
 NUM_KINDS = MAX_PIECES + len(THROWS)  # of a player, in a cell of the board
@@ -52,7 +52,7 @@ class State:
     pieces: those of the player to move and of the opponent, `[]` uint32 each: bit p is
         set if a piece is on square p of the path, 1 to 14; the bits from 15 on are the
         number of pieces at home. The others are at the start.
-    roll: `[]` int8; 0 to 4; -1 before the dice are thrown.
+    roll: `[]` int8; 0 to 4; -1 before the dice are rolled.
     num_moves: `[]` int16; moves made.
     current_player: `[]` int8; the player to roll or to move, 0 begins.
     outcome: `[]` int8; +1, 0 or -1 for player 0 once `terminated`, 0 before.
@@ -73,12 +73,12 @@ class RoyalGameOfUr(Game[State]):
     Game of Ur").
 
     Each player has a path of 14 squares: four of the own row, the eight of the middle
-    row, which both players share, and two more of the own row. A player throws four
+    row, which both players share, and two more of the own row. A player rolls four
     dice, each of which counts 0 or 1, and moves one piece by the sum: from the start to
     the board, along the path, or home, for which the roll must be exact. There is one
     piece of a player on a square at most. A piece that moves to a square of the
     opponent captures: the opponent's piece goes back to the start. Squares 4, 8 and 14
-    are rosettes: a player whose piece moves to one of them throws again. A piece on
+    are rosettes: a player whose piece moves to one of them rolls again. A piece on
     square 8, the rosette in the middle row, cannot be captured. A player who cannot
     move, as after a roll of 0, passes. The player whose pieces are all at home first
     wins. Lamont and others solved the game: https://royalur.net/solved.
@@ -103,7 +103,7 @@ class RoyalGameOfUr(Game[State]):
     name: ClassVar[str] = "ur"
     pieces: ClassVar[str] = rendering.UR_LETTERS
     style: ClassVar[rendering.Style] = rendering.UR
-    has_extra_turns: ClassVar[bool] = True
+    has_extra_turns = True
     num_outcomes = len(THROWS)
 
     def __init__(self, pieces: int = MAX_PIECES, max_moves: int | None = None):
@@ -126,7 +126,7 @@ class RoyalGameOfUr(Game[State]):
         return RoyalGameOfUr(self.num_pieces, MAX_MAX_MOVES)
 
     def init(self) -> State:
-        """Returns the empty board, before the first throw of player 0."""
+        """Returns the empty board, before the first roll of player 0."""
         return State(
             pieces=(jnp.uint32(0), jnp.uint32(0)),
             roll=jnp.int8(WAITS),
@@ -174,7 +174,7 @@ class RoyalGameOfUr(Game[State]):
 
     def legal_action_mask(self, state: State) -> jax.Array:
         """Returns `[16]` bool, True for the places to which a piece can move; if there
-        are none, for the pass. No action is legal before the dice are thrown."""
+        are none, for the pass. No action is legal before the dice are rolled."""
         return self._legal_bits(state) >> ALL_PLACES & 1 != 0
 
     def observe(self, state: State) -> jax.Array:

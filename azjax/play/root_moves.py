@@ -53,7 +53,7 @@ class RestrictedGame(Game[RestrictedState]):
         self.max_moves = game.max_moves
         self.max_legal_actions = game.max_legal_actions
         self.num_outcomes = game.num_outcomes
-        vars(self)["has_extra_turns"] = game.has_extra_turns
+        self.has_extra_turns = game.has_extra_turns
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, RestrictedGame) and self._game == other._game

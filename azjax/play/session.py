@@ -23,7 +23,7 @@ from azjax.games.host import (
     legal_actions,
     legal_moves,
     next_state,
-    random_outcome,
+    random_outcome_move,
     rewards,
     waits_for_chance,
 )
@@ -200,8 +200,8 @@ class Session:
     """A person, an opponent and the games between them.
 
     Before the game has started, a game may be loaded, but the opponent is not asked and
-    no clock runs. Then no position waits for chance: an outcome is drawn after each
-    move. A decision about a position that is no longer current is dropped.
+    no clock runs. After the start, an outcome is drawn as soon as a position waits for
+    one. A decision about a position that is no longer current is dropped.
 
     game: the game, with compiled functions.
     background: runs the opponent's decisions; the interface calls its callbacks.
@@ -517,8 +517,8 @@ class Session:
                 if (first == PERSON) != (second == PERSON):
                     self.user = int(second == PERSON)
                 self._replace_game(actions, path)
-                moves = f"{len(actions)} moves"
-                message = f"loaded {path}: {first} against {second}, {moves}"
+                number = sum(action < self.game.num_actions for action in actions)
+                message = f"loaded {path}: {first} against {second}, {number} moves"
             case "help":
                 message = "\n".join(["a move, or one of:", *help_lines()])
             case "quit":
@@ -582,7 +582,7 @@ class Session:
         that set the position to observers, and asks the opponent if it is to move or
         gives advice."""
         if self.is_started and waits_for_chance(self.game, self.state):
-            outcome = random_outcome(self.game, self.state, self._rng)
+            outcome = random_outcome_move(self.game, self.state, self._rng)
             self._append(Move(outcome, self.game.move_to_text(self.state, outcome)))
         self._drop_request()
         self._advice, self._turn_began = None, self._clock()

@@ -85,6 +85,8 @@ def test_only_positions_policies_and_actions_of_the_game_are_drawn_and_read(name
         with pytest.raises(ValueError, match=f"action {action} of {name}"):
             game.action_to_text(state, action)
         assert game.to_text(state, action) == game.to_text(state)
+    if host.waits_for_chance(game, state):
+        state = host.next_state(game, state, host.legal_moves(game, state)[0])
     for text in "", "no action", "0", "-1", "a0", "z99":
         with pytest.raises(ValueError, match=repr(text)):
             game.text_to_action(state, text)
@@ -119,7 +121,7 @@ def test_actions_of_cells_start_where_the_observation_shows_it(name):
         if state is None or state.terminated:
             state = host.first_state(game)
         if host.waits_for_chance(game, state):
-            move = host.random_outcome(game, state, generator)
+            move = host.random_outcome_move(game, state, generator)
             state = host.next_state(game, state, move)
         assert -1 <= game.evaluate(state) <= 1
         actions = np.array(host.legal_actions(game, state))

@@ -50,10 +50,24 @@ def test_outcomes_of_chance_are_among_the_moves(tmp_path):
     games.register(CoinToss)
     test_what_a_game_writes_is_read_back("coin_toss", tmp_path)
     path = tmp_path / "games.txt"
-    path.write_text("headsb2 Tailsb1 edge\nheads b1\n")
-    records = [record for _, record in read_games(path, games.make("coin_toss"))]
-    assert [record.moves for record in records] == [[9, 4, 10, 7, 11], [9, 7]]
+    path.write_text("headsb2 Tailsb1 edge\n1. heads b1 heads a1\n2. tails a2\n")
+    records = [record for _, record in read_games(path, OnlyPossible())]
+    assert [record.moves for record in records] == [
+        [9, 4, 10, 7, 11],
+        [9, 7, 9, 6, 10, 3],
+    ]
     assert [record.result for record in records] == [-1, None]
+    path.write_text("1. heads b1 heads a1\n4. tails a2\n")
+    with pytest.raises(ValueError, match=r"line 2: it begins with '4\.' after 2 moves"):
+        list(read_games(path, OnlyPossible()))
+
+
+class OnlyPossible(CoinToss):
+    """The game, in which other outcomes than the possible ones have no text."""
+
+    def outcome_to_text(self, state, outcome):
+        assert self.chance(state)[outcome] > 0
+        return super().outcome_to_text(state, outcome)
 
 
 @pytest.mark.parametrize(

@@ -83,7 +83,7 @@ def test_outcomes_of_chance_are_among_the_moves(read, tmp_path):
     for old, new, message in (
         ("1. the_tails", "1. the_edge", "'the_edge' .* possible: the_heads the_tails$"),
         ("1. the_tails", "1.", "move 1: 'b2' is no outcome of chance that is possible"),
-        ("b2", "the_tails", "move 2: 'the_tails' is an outcome of chance, and the pos"),
+        ("b2", "the_tails", "move 2: 'the_tails' is no action of coin_toss"),
         ("b2", "z2", "move 2: 'z2' is no action of coin_toss"),
         ("a1", "b2", "move 4: 'b2' is not legal here"),
     ):

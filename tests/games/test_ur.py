@@ -217,7 +217,7 @@ def test_the_square_of_the_last_move_is_marked():
     generator, marked = np.random.default_rng(0), set()
     state = host.first_state(GAME)
     while not state.terminated:
-        move = host.random_outcome(GAME, state, generator)
+        move = host.random_outcome_move(GAME, state, generator)
         state = host.next_state(GAME, state, move)
         assert GAME.last_cells(state, move) == ()
         move = int(generator.choice(host.legal_actions(GAME, state)))

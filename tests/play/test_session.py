@@ -593,7 +593,8 @@ def test_a_game_that_waits_for_chance_goes_on_with_an_outcome(tmp_path, monkeypa
     for name in ("whole", "part"):
         session.do("new")
         assert moves(session) == "heads"
-        session.do(f"load {tmp_path / name}")
+        message = session.do(f"load {tmp_path / name}")
+        assert message.endswith("human against human, 1 moves")
         assert moves(session) == "heads b2 heads"
     (tmp_path / "bad").write_text(text.replace("heads b2", "edge b2"))
     with pytest.raises(ValueError, match=r"edge.* is no outcome of chance"):

@@ -69,8 +69,8 @@ class PettingZooEnv(AECEnv):
     agent; its opponent wins. No `TerminateIllegalWrapper` is needed: by its rules, the
     opponent would get nothing.
 
-    In games with chance, the seed of `reset` determines the outcomes; without a seed
-    each game has others. After each step, the outcome has been drawn.
+    In games with chance, the seed of `reset` determines the outcomes; without any seed
+    they are random. `reset` and `step` draw the outcome that the position waits for.
 
     game: what is played.
     render_mode: `ansi`, for `render` to return a text, or None.
@@ -155,7 +155,7 @@ class PettingZooEnv(AECEnv):
 
     def _draw_outcome(self) -> None:
         if host.waits_for_chance(self.game, self._state):
-            move = host.random_outcome(self.game, self._state, self._rng)
+            move = host.random_outcome_move(self.game, self._state, self._rng)
             outcome: Any = np.int32(move - self.game.num_actions)
             after = _after_outcome(self.game, self._state, outcome)
             self._state, self._view = jax.device_get(after)

@@ -109,8 +109,8 @@ class PgxEnv(pgx.Env):
     once the game is over, and a step on a finished game pays nothing. The observation
     is that of the player to move, also where the deprecated `player_id` names another.
 
-    In games with chance the keys of `init` and `step` draw the outcomes, and `step`
-    needs one, as in pgx's own: `env.step(state, action, key)`.
+    In games with chance the keys of `init` and `step` determine the outcomes, and
+    `step` needs a key, as in pgx's own: `env.step(state, action, key)`.
 
     game: what is played.
     id: its name.

@@ -22,7 +22,7 @@ from azjax.games.host import (
     legal_actions,
     legal_moves,
     next_state,
-    random_outcome,
+    random_outcome_move,
     rewards,
     waits_for_chance,
 )
@@ -191,7 +191,7 @@ def describe_roll(
     state = rules.state(actions)
     if not waits_for_chance(rules.game, state):
         raise ValueError("the position does not wait for chance")
-    outcome = random_outcome(rules.game, state, rng)
+    outcome = random_outcome_move(rules.game, state, rng)
     return describe_position(rules, (*actions, outcome))
 
 
