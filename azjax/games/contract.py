@@ -112,8 +112,9 @@ def check(game: Game, *, num_games: int = 64, seed: int = 0) -> None:
         outcomes = jnp.arange(game.num_outcomes)
         after_each = jax.vmap(functools.partial(game.chance_step, first))
         with calling(game, "chance_step"):
-            ends = jax.jit(lambda: game.chance(first) * after_each(outcomes).terminated)
-            ending = np.flatnonzero(ends()).tolist()
+            ends = jax.jit(lambda: after_each(outcomes).terminated)()
+            is_possible = np.asarray(game.chance(first)) > 0
+            ending = np.flatnonzero(is_possible & ends).tolist()
         require(
             not ending,
             f"chance_step: no outcome of the first position may end the game: {ending}",
@@ -419,7 +420,10 @@ def _check_random_games(
             return num_positions, num_extra, num_drawn
         if (num_moves[is_to_move] >= game.max_moves).any():
             place = where(int(np.argmax(is_to_move & (num_moves >= game.max_moves))))
-            while not states.terminated.all() and num_moves.max() < 10 * game.max_moves:
+            # A bound of steps: a position may wait for chance again and again.
+            for _ in range(20 * game.max_moves):
+                if states.terminated.all():
+                    break
                 noise = generator.random((num_games, num_kinds), np.float32)
                 seen = jax.device_get(examine_all(states, noise))[0]
                 num_moves += ~states.terminated[:, 0] & (
@@ -605,6 +609,10 @@ def _check_texts_and_drawings(
             text = game.outcome_to_text(state, outcome)
         is_text = isinstance(text, str) and text.strip()
         require(is_text, f"outcome_to_text: must return a text for {outcome}: {text!r}")
+        require(
+            not re.match(r"\d+\.", text.strip()),
+            f"outcome_to_text: must not begin like the number of a move: {text!r}",
+        )
         other = outcomes.setdefault("_".join(text.lower().split()), outcome)
         require(
             other == outcome,

@@ -424,6 +424,13 @@ def wait_again(self, state, outcome):
     return replace(after, waits=has_marks & ~after.terminated)
 
 
+def wait_after_three_moves(self, state, outcome):
+    after = Coin.chance_step(self, state, outcome)
+    num_marks = (~Coin.legal_action_mask(self, state)).sum()
+    goes_on = {"terminated": state.terminated, "outcome": state.outcome}
+    return replace(after, waits=num_marks >= 3, **goes_on)
+
+
 def depend_on_a_corner(state, probabilities):
     is_marked = (state.stones[0][0] & 1) > 0
     return jnp.where(is_marked, probabilities[jnp.array([1, 0, 2])], probabilities)
@@ -481,8 +488,8 @@ VIOLATIONS = {
 }
 # They are found at the same places as others.
 SLOW_VIOLATIONS = {
-    "chance: the probabilities must be from 0 to 1": with_chance(
-        lambda state, found: jnp.where(found[2] > 0, jnp.nan, found)
+    r"chance: the probabilities must be from 0 to 1 \(game 0 after 0 ": with_chance(
+        lambda state, found: jnp.where(found > 0, jnp.nan, found)
     ),
     "chance: must be zeros once the game is over": with_chance(
         lambda state, found: jnp.where(state.terminated, 1 / 3, found)
@@ -498,8 +505,14 @@ SLOW_VIOLATIONS = {
     "outcome_to_text: outcomes must have different texts, .*; 0 and 1 have 'Coin'": (
         with_coin(outcome_to_text=lambda self, state, outcome: "cCc"[outcome] + "oin")
     ),
+    r"outcome_to_text: must not begin like the number of a move: '1\.'": with_coin(
+        outcome_to_text=lambda self, state, outcome: f"{outcome + 1}."
+    ),
     "max_moves: games must be over after 1 moves, and random games took up to": (
         with_coin(max_moves=1)
+    ),
+    "max_moves: games must be over after 2 moves, and random games took more than": (
+        with_coin(max_moves=2, chance_step=wait_after_three_moves)
     ),
     "step: an illegal action must end the game": with_step(ignore_illegal_moves),
     "step: -1 or num_actions must be a loss for its player": with_step(
@@ -638,7 +651,7 @@ def test_the_example_of_chance_has_a_die_that_limits_the_moves():
     check(game, num_games=16)
     state = host.first_state(game)
     np.testing.assert_allclose(host.chance(game, state), np.full(6, 1 / 6))
-    for word in "roll_6", "b2", "roll_1":
+    for word in "outcome_5", "b2", "outcome_0":
         state = host.next_state(game, state, host.word_to_move(game, state, word))
     # a3, b3, c3, a2 and a1 are left; c3 and a1 are single squares.
     assert host.legal_actions(game, state) == [2, 6]
