@@ -76,7 +76,8 @@ class _Counter:
 
 
 def test_outcomes_have_no_mark_and_moves_are_judged_before_them():
-    game, reviewer = CoinToss(), _Solver([None, -0.25, None, 1, None, -1])
+    game = CoinToss()
+    reviewer = _Solver([None, -0.25, None, 1, None, {9: -1, 10: 0}])
     # heads, X b2, tails, X a1, edge: it is the turn of O, who wins.
     first, *_, move, last = review(game, [9, 4, 10, 0, 11], reviewer)
     assert (first.player, first.text, first.best, first.mark) == (
@@ -87,11 +88,11 @@ def test_outcomes_have_no_mark_and_moves_are_judged_before_them():
     )
     assert (first.before, first.after, first.loss) == (-0.25, -0.25, 0)
     # After the move it is the turn of O, who wins by the edge.
-    assert (move.player, move.before, move.after) == (0, 1, (7 * -1 - 1) / 8)
-    assert (move.loss, move.mark) == (2, "??")
-    assert (last.before, last.after, last.loss, last.mark) == (-1, -1, 0, "")
+    assert (move.player, move.before, move.after) == (0, 1, (5 * -1 + 2 * 0 - 1) / 8)
+    assert (move.loss, move.mark) == (1.75, "??")
+    assert (last.before, last.after, last.loss, last.mark) == (-0.75, -1, 0, "")
     assert exact_text(last) == ""
-    assert summaries(game, [first, move, last])[0].endswith("1 ??; loses 2.000 a move")
+    assert summaries(game, [first, move, last])[0].endswith("1 ??; loses 1.750 a move")
 
 
 def test_a_long_game_is_reviewed_in_batches():
@@ -105,7 +106,8 @@ def test_a_long_game_is_reviewed_in_batches():
 
 
 class _Solver:
-    """A player that knows the results for player 0 of the positions, in order."""
+    """A player that knows the results for player 0 of the positions, in order; one
+    may depend on the last move."""
 
     def __init__(self, results):
         self.results = results
@@ -116,7 +118,9 @@ class _Solver:
 
     def choose(self, state, moves):
         sign = 1 - 2 * int(state.current_player)
-        return MoveDecision(0, value=sign * self.results[len(moves)])
+        result = self.results[len(moves)]
+        value = result[moves[-1]] if isinstance(result, dict) else result
+        return MoveDecision(0, value=sign * value)
 
     def close(self):
         pass
