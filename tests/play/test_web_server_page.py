@@ -601,7 +601,7 @@ def test_runs_are_shown_while_they_learn_and_compared(visit, runs):
 
 def test_the_server_rolls_and_outcomes_are_shown_and_taken_back(visit):
     page = play(visit, "heads")
-    assert page.status() == "Heads. Your turn."
+    assert page.status() == "Heads. You move first, with crosses."
     expect(page.find("#undo")).to_be_disabled()
     page.target(4).click()
     page.wait_for(f"{YOURS}[data-moves='5']")
@@ -620,7 +620,7 @@ def test_the_server_rolls_and_outcomes_are_shown_and_taken_back(visit):
     address = page.page.url
     page.find("#undo").click()
     page.wait_for(f"{YOURS}[data-moves='1']")
-    assert page.status() == "Heads. Your turn."
+    assert page.status() == "Heads. You move first, with crosses."
     # A list of moves has outcomes; the server draws one if it ends before.
     page.open(address.rpartition("-")[0])
     page.wait_for(f"{YOURS}[data-moves='5']")

@@ -379,8 +379,10 @@ SEEDS = Style(
 
 # The Royal Game of Ur: two blocks of squares and a bridge; outer rows lack two squares,
 # where the pieces at the start and at home lie. Dice are in a column of their own.
-_UR_START, _UR_HOME, _UR_COLUMNS = 4, 5, 8
-_UR_ROSETTES = ((0, 0), (2, 0), (1, 3), (0, 6), (2, 6))
+_UR_COLUMNS = 8
+UR_STARTS, UR_HOMES = ((0, 4), (2, 4)), ((0, 5), (2, 5))
+UR_ROSETTES = ((0, 0), (2, 0), (1, 3), (0, 6), (2, 6))
+UR_ROLLS = tuple((row, _UR_COLUMNS) for row in range(3))
 _MAX_UR_PIECES, _UR_DICE = 7, 4
 UR_LETTERS = string.ascii_uppercase[:12] + string.ascii_lowercase[:12]
 _SHELL, _LAPIS, _CARNELIAN = "#f1e5c8", "#2f5d8a", "#b5452c"
@@ -403,14 +405,14 @@ def _ur_board(height: int, width: int) -> list[str]:
     for row in range(height):
         for column in range(min(width, _UR_COLUMNS)):
             x, y = _square_center(row, column)
-            if row != 1 and column in (_UR_START, _UR_HOME):
-                name = "start" if column == _UR_START else "home"
+            if (row, column) in (*UR_STARTS, *UR_HOMES):
+                name = "start" if (row, column) in UR_STARTS else "home"
                 drawn.append(elements.text(x, y + (-24 if row == 0 else 31), name, 10))
             else:
                 drawn.append(
                     elements.rectangle(x - 29, y - 29, 58, 58, _SHELL, radius=5)
                 )
-                is_rosette = (row, column) in _UR_ROSETTES
+                is_rosette = (row, column) in UR_ROSETTES
                 drawn.append(_rosette(x, y) if is_rosette else _four_points(x, y))
     return drawn
 

@@ -14,7 +14,13 @@ from rich.text import Text
 
 from azjax.games import Game, rendering
 from azjax.games.rendering import Cell
-from azjax.games.rendering.styles import star_lines
+from azjax.games.rendering.styles import (
+    UR_HOMES,
+    UR_ROLLS,
+    UR_ROSETTES,
+    UR_STARTS,
+    star_lines,
+)
 
 NOTHING = -1
 SIZES = (12, 10, 8, 6, 4, 2)  # of a cell: width in characters, height in pixels
@@ -197,10 +203,8 @@ _THEMES = {
         ),
         mark=0xE5484D,
         cells={
-            **dict.fromkeys(((0, 0), (2, 0), (1, 3), (0, 6), (2, 6)), 0xB5603F),
-            # Start, home and rolls.
-            **dict.fromkeys(((0, 4), (0, 5), (2, 4), (2, 5)), 0x7A7466),
-            **dict.fromkeys(((0, 8), (1, 8), (2, 8)), 0x7A7466),
+            **dict.fromkeys(UR_ROSETTES, 0xB5603F),
+            **dict.fromkeys((*UR_STARTS, *UR_HOMES, *UR_ROLLS), 0x7A7466),
         },
     ),
     rendering.HEXAGONS: Theme(

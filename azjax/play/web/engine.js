@@ -118,7 +118,8 @@
  *
  * @typedef {Object} Branch
  * @property {number} parent its index in the list; -1 for the root
- * @property {number} player who makes the move to it, or whose roll it is
+ * @property {number} player who makes the move to it; of an outcome, the player for whom
+ *     the value is stated
  * @property {number} action that leads here
  * @property {string} text notation of the action
  * @property {boolean} [isOutcome] whether the action is an outcome of chance

@@ -66,7 +66,9 @@ export function statusText({ steps, position, you, isPaused, isStuck }, sides, s
   if (isOver) return `${endsByChance ? news : ""}${outcomeText(position, you, sides)}`;
   const isYours = player === you;
   if (isYours) {
-    const yours = news ? `${news}Your turn.` : `You move first, with ${sides[you]}.`;
+    const isFirst = steps.slice(0, -1).every((step) => step.player === CHANCE);
+    const turn = isFirst ? `You move first, with ${sides[you]}.` : "Your turn.";
+    const yours = `${news}${turn}`;
     return stage ? `${yours} ${stage}` : yours;
   }
   if (isStuck) return `${news}The computer failed: choose another opponent, or start a new game.`;
