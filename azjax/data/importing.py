@@ -76,7 +76,8 @@ def import_games(
     stated result is not that of the rules are left out.
 
     With a teacher, policy targets, values and, by its values, regrets are the
-    teacher's, and a position is as probably drawn as its value allows.
+    teacher's, and a position is as probably drawn as its value allows. In games with
+    chance the regret is 0: the outcome after a move decides what it cost.
 
     Args:
         paths: files that `azjax.games.read_games` reads.

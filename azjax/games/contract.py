@@ -262,9 +262,10 @@ def _check_attributes(game: Game) -> None:
                 f"is cell a of {num_cells}, or a pass after them, and the game has "
                 f"{game.num_actions} actions",
             )
-    number = game.num_outcomes
+    number, most = game.num_outcomes, np.iinfo(np.int16).max
     require(
-        is_int(number) and number >= 0, f"num_outcomes: must be an int >= 0: {number!r}"
+        is_int(number) and 0 <= number <= most,
+        f"num_outcomes: must be an int from 0 to {most}: {number!r}",
     )
     extra = game.has_extra_turns
     require(type(extra) is bool, f"has_extra_turns: must be a bool: {extra!r}")

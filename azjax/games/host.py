@@ -48,13 +48,13 @@ def legal_actions(game: Game, state: State) -> list[int]:
 def legal_moves(game: Game, state: State) -> list[int]:
     """Returns the legal actions of a position, or A + k for each possible outcome k of
     chance if it waits for chance; none if it is terminated."""
-    probabilities = chance(game, state)
+    probabilities = outcome_probabilities(game, state)
     if probabilities.any():
         return (game.num_actions + np.flatnonzero(probabilities)).tolist()
     return legal_actions(game, state)
 
 
-def chance(game: Game, state: State) -> np.ndarray:
+def outcome_probabilities(game: Game, state: State) -> np.ndarray:
     """Returns `[K]` float32, the probabilities of the outcomes that a position waits
     for; zeros if it waits for none."""
     if not game.num_outcomes:
@@ -64,13 +64,13 @@ def chance(game: Game, state: State) -> np.ndarray:
 
 def waits_for_chance(game: Game, state: State) -> bool:
     """Returns whether a position waits for chance."""
-    return bool(chance(game, state).any())
+    return bool(outcome_probabilities(game, state).any())
 
 
 def random_outcome_move(game: Game, state: State, rng: np.random.Generator) -> int:
     """Draws an outcome k of chance in a position that waits for it, and returns it as
     the move A + k."""
-    probabilities = chance(game, state).astype(np.float64)
+    probabilities = outcome_probabilities(game, state).astype(np.float64)
     outcome = rng.choice(len(probabilities), p=probabilities / probabilities.sum())
     return game.num_actions + int(outcome)
 

@@ -10,7 +10,13 @@ import jax
 import numpy as np
 
 from azjax.games import Game, GameRecord, State
-from azjax.games.host import chance, compiled, first_state, next_state, rewards
+from azjax.games.host import (
+    compiled,
+    first_state,
+    next_state,
+    outcome_probabilities,
+    rewards,
+)
 from azjax.games.reading import game_of, game_texts, replayed
 from azjax.play.text_output import side_names
 from azjax.players import (
@@ -210,7 +216,7 @@ def _opinions(
 def _after_outcomes(game: Game, state: State) -> list[tuple[float, list[int], State]]:
     """Returns the probability, the move and the position of each outcome of chance; 1,
     no move and the position itself if it waits for none."""
-    probabilities = chance(game, state).tolist()
+    probabilities = outcome_probabilities(game, state).tolist()
     return [
         (probability, [move], next_state(game, state, move))
         for move, probability in enumerate(probabilities, start=game.num_actions)

@@ -22,11 +22,11 @@ from azjax.arena.matches import PATIENCE, concatenate
 from azjax.arena.statistics import score_interval
 from azjax.games import GameRecord
 from azjax.games.host import (
-    chance,
     first_state,
     legal_actions,
     legal_moves,
     next_state,
+    outcome_probabilities,
     rewards,
 )
 from azjax.players import RandomPlayer
@@ -487,7 +487,7 @@ def assert_outcomes_are_drawn(found):
         state = first_state(COIN_TOSS)
         for number, move in enumerate(ended.moves):
             if number >= ended.opening_moves and state.waits:
-                probabilities = chance(COIN_TOSS, state)
+                probabilities = outcome_probabilities(COIN_TOSS, state)
                 counts[move - COIN_TOSS.num_actions] += 1
                 expected += probabilities
                 variance += probabilities * (1 - probabilities)

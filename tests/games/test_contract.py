@@ -650,7 +650,9 @@ def test_the_example_of_chance_has_a_die_that_limits_the_moves():
     game = azjax.games.make("dice_chomp:3")
     check(game, num_games=16)
     state = host.first_state(game)
-    np.testing.assert_allclose(host.chance(game, state), np.full(6, 1 / 6))
+    np.testing.assert_allclose(
+        host.outcome_probabilities(game, state), np.full(6, 1 / 6)
+    )
     for word in "outcome_5", "b2", "outcome_0":
         state = host.next_state(game, state, host.word_to_move(game, state, word))
     # a3, b3, c3, a2 and a1 are left; c3 and a1 are single squares.

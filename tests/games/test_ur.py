@@ -58,7 +58,9 @@ def test_the_dice_are_thrown_before_each_move(engine):
     probabilities = [probability for _, probability in rolls]
     assert [roll for roll, _ in rolls] == [0, 1, 2, 3, 4]
     state = host.first_state(GAME)
-    np.testing.assert_array_equal(host.chance(GAME, state), probabilities)
+    np.testing.assert_array_equal(
+        host.outcome_probabilities(GAME, state), probabilities
+    )
     assert host.legal_moves(GAME, state) == [16, 17, 18, 19, 20]
     assert GAME.move_to_text(state, 19) == "roll 3"
     state = host.next_state(GAME, state, 19)
@@ -115,7 +117,7 @@ def test_a_piece_goes_home_by_the_exact_roll():
     state = host.next_state(game, state, HOME)
     assert state.terminated
     assert host.rewards(game, state) == (1, -1)
-    assert not host.chance(game, state).any()
+    assert not host.outcome_probabilities(game, state).any()
     assert game.result_text(state) == "2 to 1"
 
 
@@ -139,7 +141,7 @@ def test_a_game_is_a_draw_after_the_limit_of_moves(player):
     state = host.next_state(game, state, 14)
     assert state.terminated
     assert host.rewards(game, state) == (0, 0)
-    assert not host.chance(game, state).any()
+    assert not host.outcome_probabilities(game, state).any()
     assert game.result_text(state) == "move limit"
     # The last move can win.
     state = position([12, HOME], [14, HOME], 3, player, num_moves=29)

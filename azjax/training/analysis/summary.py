@@ -12,7 +12,7 @@ from rich.text import Text
 
 from azjax.files import Directory
 from azjax.games import Game, State, game_title
-from azjax.games.host import chance, compiled, first_state, next_state
+from azjax.games.host import compiled, first_state, next_state, outcome_probabilities
 from azjax.players import Choice, NetworkPlayer, Player, TrainedPlayer, TrainedQ, choose
 from azjax.players.batches import batch_layout
 from azjax.program import program_for
@@ -153,7 +153,7 @@ def _first_turn(game: Game) -> tuple[State, list[str]]:
     """Returns the initial position; where it waits for chance, the position after the
     likeliest outcomes, and their texts."""
     state, outcomes = first_state(game), []
-    while (probabilities := chance(game, state)).any():
+    while (probabilities := outcome_probabilities(game, state)).any():
         move = game.num_actions + int(probabilities.argmax())
         outcomes.append(game.move_to_text(state, move))
         state = next_state(game, state, move)
