@@ -59,7 +59,7 @@ def measure(settings: Settings) -> list[dict]:
     if not game.num_outcomes or solved is None:
         raise SystemExit(f"{game!r} is no solved game with chance")
     solved = solved.subset(settings.positions)
-    rows = np.arange(len(solved))
+    states, rows = solved.states, np.arange(len(solved))
     best = np.nanmax(solved.action_values, axis=1)
     results = []
     for simulations in settings.simulations:
@@ -70,13 +70,13 @@ def measure(settings: Settings) -> list[dict]:
         }
         times = time_in_turns(
             {
-                name: lambda run=run: jax.block_until_ready(run(solved.states))
+                name: lambda run=run: jax.block_until_ready(run(states))
                 for name, run in runs.items()
             },
             settings.repeats,
         )
         for name, run in runs.items():
-            action, value = map(np.asarray, run(solved.states))
+            action, value = map(np.asarray, run(states))
             exact = solved.action_values[rows, action]
             results.append(
                 {
@@ -164,7 +164,7 @@ def by_mctx(game: Game, simulations: int) -> Callable:
             "embedding": states,
         }
         output = mctx.stochastic_muzero_policy(
-            None,
+            (),
             jax.random.key(0),
             mctx.RootFnOutput(**fields),
             move,
