@@ -88,7 +88,9 @@ class Distinct:
     """No value of a tuple occurs twice: `Annotated[tuple[str, ...], Distinct()]`."""
 
 
-Seed = Annotated[int, Within(0, 2**32 - 1, text="an int from 0 to 2**32 - 1")]
+_SEED = Within(0, 2**32 - 1, text="an int from 0 to 2**32 - 1")
+Seed = Annotated[int, _SEED]
+OptionalSeed = Annotated[int | None, _SEED]
 Fraction = Annotated[float, Within(0, 1)]
 
 

@@ -16,7 +16,7 @@ from azjax.play.session import Background, Session
 from azjax.players import load as load_player_named
 from azjax.players.player_spec import split_name
 from azjax.program import INTERRUPTED, PIPE_CLOSED, note
-from azjax.settings import Seed
+from azjax.settings import OptionalSeed
 
 PATIENCE = 0.5  # seconds to wait for a search when the user quits
 
@@ -27,7 +27,7 @@ def play_command(
     *,
     opponent: str | None = None,
     second: bool = False,
-    seed: Seed | None = None,
+    seed: OptionalSeed = None,
     load: str | None = None,
     plain: bool = False,
     modules: ModulesOption = None,
