@@ -1,5 +1,6 @@
 import os
 
+import jax
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -9,7 +10,6 @@ from data.game_rows import GAME, GAMES, rows_of, write_files
 from azjax import games
 from azjax.data import (
     GameFileWriter,
-    Rows,
     delete_oldest,
     drop_after,
     file_schema,
@@ -113,7 +113,7 @@ def plies(first, last):
     chosen = (rows.ply >= first) & (rows.ply < last)
     entries = np.repeat(chosen, rows.policy_counts)
     by_length = {len(mask): mask for mask in (chosen, entries)}
-    return Rows(*(value[by_length[len(value)]] for value in rows))
+    return jax.tree.map(lambda leaf: leaf[by_length[len(leaf)]], rows)
 
 
 def read(directory):
