@@ -41,6 +41,7 @@ def rows_of(played) -> Rows:
             columns["policy_actions"] += [move, (move + 1) % 9]
             columns["policy_probabilities"] += [0.75, 0.25]
             columns["policy_values"] += [0.5, np.nan]
+    columns.pop("outcome")  # a game without chance
     return Rows(**{name: np.array(values) for name, values in columns.items()})
 
 
