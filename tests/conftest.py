@@ -106,6 +106,22 @@ def pytest_xdist_make_scheduler(config, log):
                 return "small runs"
             return folder if folder in TOGETHER else file
 
+        def remove_node(self, node):
+            """Fails the test during which a worker died, and gives the ones after it
+            to others; xdist would run that test again and again."""
+            units = self.assigned_work.pop(node).items()
+            unfinished = [name for _, unit in units for name in unit if not unit[name]]
+            if not unfinished:
+                return None
+            for _, unit in units:
+                if unfinished[0] in unit:
+                    unit[unfinished[0]] = True
+            left = {scope: unit for scope, unit in units if not all(unit.values())}
+            self.workqueue.update(left)
+            for other in self.assigned_work:
+                self._reschedule(other)
+            return unfinished[0]
+
     return Scheduling(config, log) if config.getoption("dist") == "loadfile" else None
 
 
