@@ -415,7 +415,8 @@ def test_a_run_keeps_the_outcomes_and_another_run_learns_from_them(
     assert train(second).finished
 
 
-def test_the_solver_is_refused_in_games_with_chance():
+def test_the_solver_is_refused_in_games_with_chance(monkeypatch):
+    monkeypatch.setitem(registry._GAMES, GAME.name, CoinToss)
     settings = config("unused", game=GAME.name, search=GumbelConfig(use_solver=True))
     with pytest.raises(ValueError, match=r"use_solver must be False.*coin_toss"):
         training_network(settings, GAME, None)
