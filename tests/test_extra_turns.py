@@ -128,6 +128,7 @@ def some_of(unfinished, number, least_moves=0):
     return jax.tree.map(lambda leaf: leaf[rows], (states, *known))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("player", "least_moves"), [(MinimaxPlayer(GAME, 7), 2), (MCTSPlayer(GAME, 500), 0)]
 )
@@ -149,6 +150,7 @@ def test_greedy_wins_at_once_or_avoids_the_opponents_wins(unfinished):
     assert int(after.current_player) == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "config",
     [AlphaZeroConfig(use_solver=True), GumbelConfig(use_solver=True)],
@@ -288,6 +290,7 @@ def test_q_learning_takes_the_value_of_the_players_own_next_turn_as_it_is(oppone
         assert not is_same[learned & ~again].any()
 
 
+@pytest.mark.slow
 def test_matches_record_the_moves_and_results_of_both_players():
     players = MinimaxPlayer(GAME, 7), RandomPlayer(GAME)
     found = arena.play_match(GAME, *players, KEY, 64, opening_moves=2)
@@ -309,6 +312,7 @@ def test_matches_record_the_moves_and_results_of_both_players():
     assert found.results.mean() > 0.5
 
 
+@pytest.mark.slow
 def test_a_review_compares_the_values_for_the_player_who_moved():
     perfect = MinimaxPlayer(GAME, 9)
     for states, actions, _ in random_games(5):

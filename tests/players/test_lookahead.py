@@ -301,6 +301,7 @@ def late_positions():
     return states, expected_action_values(states)
 
 
+@pytest.mark.slow
 def test_expectimax_finds_the_best_expected_results():
     states, expected = late_positions()
     choice = jax.device_get(choose(MinimaxPlayer(COIN_TOSS, 3), KEY, states))
