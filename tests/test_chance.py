@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow.parquet as pq
 import pytest
 from coin_toss import CoinToss
-from training.tiny_runs import config
+from training.tiny_runs import config, train_on_stored_games
 
 from azjax import games
 from azjax.arena.exhaustive import solve
@@ -22,11 +22,17 @@ from azjax.games.random_moves import play_random_moves
 from azjax.networks import QNetworkConfig, init_q_network
 from azjax.players import MCTSPlayer, choose
 from azjax.players.model import is_illegal, make_root, recurrent_fn_of
-from azjax.search import AlphaZeroConfig, GumbelConfig, improved_value, subtree
-from azjax.training import train
+from azjax.search import (
+    AlphaZeroConfig,
+    GumbelConfig,
+    improved_value,
+    init_trees,
+    search_bytes,
+    tree_bytes,
+)
 from azjax.training.game_reader import make_check, moves_of
 from azjax.training.q_learning import make_self_play_move, start_q_games
-from azjax.training.self_play import Trajectory
+from azjax.training.self_play import Trajectory, after_moves
 from azjax.training.targets import lambda_returns
 from azjax.training.territory import training_network
 
@@ -312,7 +318,8 @@ def test_the_subtree_after_a_move_and_its_outcome_goes_on(searched):
     chance_node = tree.children_index[np.arange(4), 0, move]
     below = tree.children_index[np.arange(4), chance_node, 0]
     assert (below > 0).all()
-    kept = subtree(jax.tree.map(jnp.asarray, tree), below, max_nodes=160)
+    trees, heads = jax.tree.map(jnp.asarray, tree), jnp.zeros(4, jnp.int16)
+    kept = after_moves(trees, move, heads, jnp.zeros(4, bool), max_nodes=160)
     states = jax.tree.map(lambda leaf: leaf[np.arange(4), below], tree.embeddings)
     goes_on = ~states.terminated
     after = jax.device_get(search(GAME, config, 20, states, tree=kept).search_tree)
@@ -321,6 +328,14 @@ def test_the_subtree_after_a_move_and_its_outcome_goes_on(searched):
         assert kept.node_visits[row, 0] == before
         assert after.node_visits[row, 0] == before + 20
     assert check_chance_nodes(after) > check_chance_nodes(kept)
+
+
+def test_trees_have_room_for_two_nodes_a_simulation():
+    config, states = GumbelConfig(tree_reuse_nodes=16), initial_states(GAME, 4)
+    trees = jax.eval_shape(lambda: init_trees(config, states, 9, 32, has_chance=True))
+    assert trees.node_visits.shape == (4, 16 + 2 * 32)
+    needed = search_bytes(config, states, 9, 32, has_chance=True)
+    assert needed > 1.5 * tree_bytes(trees)  # kept, and of this search
 
 
 def check_refusal_of_other_outcomes(directory):
@@ -391,28 +406,15 @@ def test_a_run_keeps_the_outcomes_and_another_run_learns_from_them(
     tmp_path, monkeypatch
 ):
     monkeypatch.setitem(registry._GAMES, GAME.name, CoinToss)
-    first = config(tmp_path / "first", game=GAME.name, iterations=6)
-    train(first)
-    rows = pq.read_table(first.directory / "games").to_pydict()
-    order = np.lexsort((rows["ply"], rows["game"]))
-    game, ply, player, ended, outcome = (
-        np.array(rows[name])[order]
-        for name in ("game", "ply", "player", "terminated", "outcome")
+    player, ended, outcome, follows = train_on_stored_games(
+        tmp_path, GAME.name, 6, "player", "terminated", "outcome"
     )
-    follows = (game[1:] == game[:-1]) & (np.diff(ply) == 1)
     assert set(outcome[:-1][follows]) == {0, 1}
     np.testing.assert_array_equal(
         (player[1:] == player[:-1])[follows], (outcome[:-1] == 1)[follows]
     )
     assert set(outcome[ended]) == {-1, 2}
-    check_refusal_of_other_outcomes(first.directory)
-    second = config(
-        tmp_path / "second",
-        game=GAME.name,
-        iterations=1,
-        learn_from=(str(first.directory),),
-    )
-    assert train(second).finished
+    check_refusal_of_other_outcomes(tmp_path / "first")
 
 
 def test_the_solver_is_refused_in_games_with_chance(monkeypatch):

@@ -11,11 +11,10 @@ from concurrent.futures import Future
 import jax
 import jax.numpy as jnp
 import numpy as np
-import pyarrow.parquet as pq
 import pytest
 from extra_turn import CENTRE, CentreAgain
 from flax import struct
-from training.tiny_runs import config
+from training.tiny_runs import train_on_stored_games
 
 from azjax import arena, games
 from azjax.arena.exhaustive import solve
@@ -37,7 +36,6 @@ from azjax.players.model import is_illegal, make_root, recurrent_fn_of
 from azjax.search import AlphaZeroConfig, GumbelConfig, improved_value
 from azjax.search.conversion import root_bounds
 from azjax.search.score_bounds import WIN, Bounds, is_proven, proven_value
-from azjax.training import train
 from azjax.training.q_learning import (
     make_move_against,
     make_self_play_move,
@@ -358,23 +356,10 @@ def test_a_person_moves_again_before_the_opponent_answers():
 @pytest.mark.slow
 def test_stored_games_say_who_moved_and_teach_another_run(tmp_path, monkeypatch):
     monkeypatch.setitem(registry._GAMES, GAME.name, CentreAgain)
-    first = config(tmp_path / "first", game=GAME.name, iterations=3)
-    train(first)
-    rows = pq.read_table(first.directory / "games").to_pydict()
-    order = np.lexsort((rows["ply"], rows["game"]))
-    game, ply, player, move, reward = (
-        np.array(rows[name])[order]
-        for name in ("game", "ply", "player", "move", "reward")
+    player, move, reward, follows = train_on_stored_games(
+        tmp_path, GAME.name, 3, "player", "move", "reward"
     )
-    follows = (game[1:] == game[:-1]) & (np.diff(ply) == 1)
     again = follows & (move[:-1] == CENTRE)
     assert again.any()
     np.testing.assert_array_equal((player[1:] == player[:-1])[follows], again[follows])
     assert set(reward) == {0.0, 1.0}  # nobody loses by a legal move
-    second = config(
-        tmp_path / "second",
-        game=GAME.name,
-        iterations=1,
-        learn_from=(str(first.directory),),
-    )
-    assert train(second).finished

@@ -21,7 +21,6 @@ from azjax.arena.openings import Openings, outcome_moves, suite, without_gaps
 from azjax.arena.statistics import score_interval
 from azjax.devices import spread
 from azjax.games import Game, GameRecord, State, host
-from azjax.games.chance import after_outcome, outcome_probabilities, random_outcome
 from azjax.games.core import select
 from azjax.games.game_record import RESIGNED, is_forfeit
 from azjax.players.batches import LOCAL, BatchLayout, Division, batch_layout
@@ -38,7 +37,7 @@ from azjax.players.core import (
     start_session,
 )
 from azjax.players.engine import STOPPED, EnginePlayer
-from azjax.search.keys import draw
+from azjax.players.model import draw_chance
 from azjax.settings import check_int
 
 GAMES_AT_ONCE = 1024
@@ -495,9 +494,8 @@ def _after_chance(
     where there is none."""
 
     def play(rng_key, states):
-        probabilities = outcome_probabilities(game, states)
-        outcome = draw(random_outcome, rng_key, probabilities)
-        return after_outcome(game, states, outcome), outcome_moves(game, outcome)
+        after, outcome = draw_chance(game, rng_key, states)
+        return after, outcome_moves(game, outcome)
 
     return spread(play, mesh)(rng_key, states)
 

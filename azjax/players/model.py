@@ -23,7 +23,7 @@ import numpy as np
 from flax import struct
 
 from azjax.games import Game, State
-from azjax.games.chance import after_outcome, outcome_probabilities
+from azjax.games.chance import after_outcome, outcome_probabilities, random_outcome
 from azjax.games.core import select
 from azjax.networks import (
     Network,
@@ -33,6 +33,7 @@ from azjax.networks import (
     result_probabilities,
 )
 from azjax.search import Chance, ChanceModel, ChanceTree, Model, SearchConfig, Tree
+from azjax.search.keys import draw
 
 _LOWEST = np.finfo(np.float32).min
 _WORD = 32
@@ -352,6 +353,15 @@ def _chance_after(
     )
     after = after_outcome(game, waiting, jnp.where(waits, outcome, -1))
     return jax.vmap(select)(waits, waiting, before), after, chance
+
+
+def draw_chance(
+    game: Game, rng_key: jax.Array, states: State
+) -> tuple[State, jax.Array]:
+    """Does what `azjax.games.after_chance` does in a game with chance, with one key or
+    `[L]` for L lanes."""
+    outcome = draw(random_outcome, rng_key, outcome_probabilities(game, states))
+    return after_outcome(game, states, outcome), outcome
 
 
 def moves_again(game: Game, before: State, after: State) -> jax.Array:

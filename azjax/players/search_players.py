@@ -10,7 +10,6 @@ import mctx
 from flax import struct
 
 from azjax.games import Game, State, random_action
-from azjax.games.chance import after_outcome, outcome_probabilities, random_outcome
 from azjax.networks import Network, Variables, cast_variables
 from azjax.players.core import Analysis, Branches, Choice
 from azjax.players.model import (
@@ -19,6 +18,7 @@ from azjax.players.model import (
     at_edges,
     by_action,
     check_search,
+    draw_chance,
     evaluate,
     is_illegal,
     make_model,
@@ -274,10 +274,8 @@ def playout_results(game: Game, rng_key: jax.Array, states: State) -> jax.Array:
         action = draw(random_action, fold_in(rng_key, move), legal)
         states = jax.vmap(game.step)(states, action)
         if game.num_outcomes:
-            probabilities = outcome_probabilities(game, states)
-            key = fold_in(rng_key, game.max_moves + move)
-            outcome = draw(random_outcome, key, probabilities)
-            states = after_outcome(game, states, outcome)
+            chance_key = fold_in(rng_key, game.max_moves + move)
+            states, _ = draw_chance(game, chance_key, states)
         return move + 1, states
 
     _, ends = jax.lax.while_loop(

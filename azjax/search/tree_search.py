@@ -12,9 +12,9 @@ used only where the tree is empty. Simulations without room for a node are left 
 
 With a `ChanceModel` the trees have chance nodes, whose actions are the outcomes, and a
 simulation makes up to two nodes. A chance node selects the outcome with the largest
-probability / (visits + 1), as Stochastic MuZero does (Antonoglou et al. 2022, "Planning
-in stochastic environments with a learned model", section 4.2). Its value is the mean
-of the values of the visited outcomes, weighted by their probabilities.
+probability / (visits + 1), as mctx does for Stochastic MuZero (Antonoglou et al. 2022,
+"Planning in stochastic environments with a learned model"). Its value is the mean of
+the values of the visited outcomes, weighted by their probabilities.
 """
 
 from collections.abc import Callable

@@ -33,11 +33,11 @@ class Chance(NamedTuple):
     embedding: the states, leaves `[B, ...]`.
     """
 
+    waits: jax.Array
     reward: jax.Array
     discount: jax.Array
     logits: jax.Array
     outcome: jax.Array
-    waits: jax.Array
     embedding: Any
 
 

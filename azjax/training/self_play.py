@@ -10,13 +10,13 @@ from flax import struct
 
 from azjax.devices import jit_network
 from azjax.games import Game, State
-from azjax.games.chance import after_outcome, outcome_probabilities, random_outcome
 from azjax.games.core import initial_states, select
 from azjax.games.random_moves import play_random_moves
 from azjax.networks import Network, Variables, cast_variables
 from azjax.players.model import (
     action_of,
     by_action,
+    draw_chance,
     evaluate,
     is_illegal,
     make_recurrent_fn,
@@ -313,9 +313,7 @@ class SelfPlay(NamedTuple):
         action = action_of(root.embedding, edge)
         after, chance_outcome = jax.vmap(game.step)(games.state, action), None
         if game.num_outcomes:
-            probabilities = outcome_probabilities(game, after)
-            chance_outcome = draw(random_outcome, chance_keys[0], probabilities)
-            after = after_outcome(game, after, chance_outcome)
+            after, chance_outcome = draw_chance(game, chance_keys[0], after)
             chance_outcome = chance_outcome.astype(jnp.int16)
         best, played = (
             jnp.take_along_axis(result.qvalues, move[:, None], axis=1)[:, 0]

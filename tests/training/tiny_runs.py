@@ -6,6 +6,7 @@ import signal
 
 import jax
 import numpy as np
+import pyarrow.parquet as pq
 
 from azjax import games
 from azjax.networks import DenseTrunkConfig, NetworkConfig
@@ -16,6 +17,7 @@ from azjax.training import (
     ReplayConfig,
     SelfPlayConfig,
     TrainConfig,
+    train,
 )
 from azjax.training.game_reader import GameReader
 from azjax.training.lanes import spread_lanes
@@ -44,6 +46,29 @@ def config(directory, **changes) -> TrainConfig:
         "checkpoint": CheckpointConfig(every_minutes=0.0),
     }
     return TrainConfig(**settings | changes)
+
+
+def train_on_stored_games(directory, game, iterations, *names):
+    """Trains a run, and another one on its games.
+
+    Returns columns of the first run's games, game by game and move by move, and for
+    each row but the last whether the next move follows.
+    """
+    first = config(directory / "first", game=game, iterations=iterations)
+    train(first)
+    rows = pq.read_table(first.directory / "games").to_pydict()
+    order = np.lexsort((rows["ply"], rows["game"]))
+    number, ply, *columns = (
+        np.array(rows[name])[order] for name in ("game", "ply", *names)
+    )
+    second = config(
+        directory / "second",
+        game=game,
+        iterations=1,
+        learn_from=(str(first.directory),),
+    )
+    assert train(second).finished
+    return *columns, (number[1:] == number[:-1]) & (np.diff(ply) == 1)
 
 
 def game_reader(source, **changes) -> GameReader:

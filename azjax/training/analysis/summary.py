@@ -106,7 +106,7 @@ def print_summary(
     """Prints a run's results, its directory, and commands for it by purpose.
 
     `choice` is the network's, in a batch whose first position is the first one in which
-    a player moves, in games that begin with chance after the likeliest outcomes;
+    a player moves, in games that begin with chance after the likeliest outcome;
     `first` and `last` are the evaluation of the initial network, if known, and the
     newest one; `method` is how it learned, such as `by self-play`.
     """
@@ -117,7 +117,7 @@ def print_summary(
     for name, path in (("run", ""), ("plot", PLOT_FILE), ("player", "player")):
         results.add_row(name, Text(str(run_dir / path), overflow="fold"))
     game = compiled(game)
-    opening, outcomes = _first_turn(game)
+    opening, outcome = _first_turn(game)
     # The moves in this position, the most probable ones if they are many.
     legal = np.flatnonzero(np.asarray(game.legal_action_mask(opening)))
     policy = np.asarray(choice.policy)[0]
@@ -138,7 +138,7 @@ def print_summary(
     board = Text(game.to_text(opening), no_wrap=True, overflow="crop")
     console.print(Text(f"\n{game_title(repr(game))}: learned {method}", "bold"))
     console.print(results)
-    after = f" after {', '.join(outcomes)}" if outcomes else ""
+    after = f" after {outcome}" if outcome else ""
     heading = f"\nThe initial position{after} (value: 1 the mover wins, -1 loses)"
     console.print(Text(heading, "bold"))
     console.print(Columns([board, moves], padding=(0, 4)))
@@ -149,15 +149,15 @@ def print_summary(
         console.print(line, soft_wrap=True)
 
 
-def _first_turn(game: Game) -> tuple[State, list[str]]:
+def _first_turn(game: Game) -> tuple[State, str]:
     """Returns the initial position; where it waits for chance, the position after the
-    likeliest outcomes, and their texts."""
-    state, outcomes = first_state(game), []
-    while (probabilities := outcome_probabilities(game, state)).any():
-        move = game.num_actions + int(probabilities.argmax())
-        outcomes.append(game.move_to_text(state, move))
-        state = next_state(game, state, move)
-    return state, outcomes
+    likeliest outcome, and its text."""
+    first = first_state(game)
+    probabilities = outcome_probabilities(game, first)
+    if not probabilities.any():
+        return first, ""
+    move = game.num_actions + int(probabilities.argmax())
+    return next_state(game, first, move), game.move_to_text(first, move)
 
 
 def result_texts(first: Row | None, last: Row) -> Iterator[tuple[str, str]]:
