@@ -14,7 +14,7 @@ import pyarrow as pa
 from azjax.data.files import readable_files
 from azjax.data.rows import checked_run, file_schema, pack_states, unpack_states
 from azjax.games import Game
-from azjax.games.host import first_state, legal_moves, next_state, waits_for_chance
+from azjax.games.host import first_turns
 
 # Without access to files, other databases, extensions and Python's variables.
 _SETTINGS = (
@@ -225,9 +225,8 @@ def opened(directory: Path, game: Game) -> Iterator[Database]:
         schema=file_schema(game, run=runs.pop()),
         format="parquet",
     )
-    initial = pa.table(
-        {"state": pa.array(_initial(game), dataset.schema.field("state").type)}
-    )
+    packed = [pack_states(state, 0).tobytes() for state in first_turns(game)]
+    initial = pa.table({"state": pa.array(packed, dataset.schema.field("state").type)})
     connection = duckdb.connect(":memory:")
     try:
         connection.register("rows", dataset)
@@ -254,16 +253,6 @@ def opened(directory: Path, game: Game) -> Iterator[Database]:
         yield Database(connection)
     finally:
         connection.close()
-
-
-def _initial(game: Game) -> list[bytes]:
-    """Returns the packed positions in which a first move is made: the initial one, or
-    those after each outcome of chance that it waits for."""
-    first = first_state(game)
-    states = [first]
-    if waits_for_chance(game, first):
-        states = [next_state(game, first, move) for move in legal_moves(game, first)]
-    return [pack_states(state, 0).tobytes() for state in states]
 
 
 def _notation(game: Game, states: Any, actions: Any) -> Any:

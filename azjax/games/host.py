@@ -54,6 +54,15 @@ def legal_moves(game: Game, state: State) -> list[int]:
     return legal_actions(game, state)
 
 
+def first_turns(game: Game[S]) -> list[S]:
+    """Returns the positions in which a first action is chosen: the initial one, or
+    those after each possible outcome of chance that it waits for."""
+    first = first_state(game)
+    if not waits_for_chance(game, first):
+        return [first]
+    return [next_state(game, first, outcome) for outcome in legal_moves(game, first)]
+
+
 def outcome_probabilities(game: Game, state: State) -> np.ndarray:
     """Returns `[K]` float32, the probabilities of the outcomes that a position waits
     for; zeros if it waits for none."""
