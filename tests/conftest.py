@@ -1,5 +1,6 @@
 """Fixtures and settings shared by all tests."""
 
+import faulthandler
 import gc
 import os
 import shutil
@@ -86,6 +87,27 @@ def compiled_programs(config):
         shutil.rmtree(folder)
         folder.mkdir()
     return folder
+
+
+def pytest_sessionstart(session):
+    """Makes a worker that crashes leave its stacks to `pytest_handlecrashitem`."""
+    if hasattr(session.config, "workerinput"):
+        file = crash_file(session.config.workerinput)
+        faulthandler.enable(file.open("w"))
+        session.config.add_cleanup(lambda: file.unlink(missing_ok=True))
+
+
+def pytest_handlecrashitem(report):
+    """Adds the stacks of a worker that crashed to the report of its test."""
+    file = crash_file(report.node.workerinput)
+    if file.exists():
+        report.sections.append(("Stacks of the worker", file.read_text()))
+        file.unlink()
+
+
+def crash_file(worker):
+    name = f"azjax-{worker['testrunuid']}-{worker['workerid']}"
+    return Path(tempfile.gettempdir(), name)
 
 
 def pytest_xdist_auto_num_workers():
