@@ -40,7 +40,7 @@ _EXHAUSTIVE_MAX_MOVES = 9
 _EXHAUSTIVE_MAX_ACTIONS = 5
 _EXHAUSTIVE_MAX_POSITIONS = 100_000
 # Solvers of games whose positions can repeat: they return N positions, and the values
-# of the actions, `[N, A]`; None if the game is too large.
+# of the actions, `[N, A]`; None if there are none.
 _SOLVERS: dict[type, Callable[[Any], tuple[State, np.ndarray] | None]] = {
     RoyalGameOfUr: ur_solution.graded_positions
 }
@@ -215,8 +215,8 @@ def shipped(game: Game) -> SolvedPositions | None:
 
     A game without options may have a file with its name in `azjax/arena/data`. Games of
     at most nine moves or at most five actions are solved exhaustively, unless they have
-    too many positions. The Royal Game of Ur is solved by value iteration, if it has two
-    pieces.
+    too many positions. The Royal Game of Ur is solved by value iteration where each
+    player has two pieces that are not at home.
 
     Raises:
         ValueError: games of so few moves take longer than `game.max_moves`.

@@ -116,23 +116,30 @@ def solve(pieces: int, tolerance: float = TOLERANCE) -> Solution:
 
 def is_solved(game: RoyalGameOfUr) -> bool:
     """Returns whether a game has few pieces, so that it is solved in a second, and no
-    low limit of moves, which changes the values."""
-    is_limited = game.max_moves < RoyalGameOfUr(game.num_pieces).max_moves
-    return game.num_pieces <= MAX_SOLVED_PIECES and not is_limited
+    low limit of moves."""
+    return game.num_pieces <= MAX_SOLVED_PIECES and not _has_low_limit(game)
+
+
+def _has_low_limit(game: RoyalGameOfUr) -> bool:
+    """Returns whether so few moves are allowed that the values are others."""
+    return game.max_moves < RoyalGameOfUr(game.num_pieces).max_moves
 
 
 def graded_positions(game: RoyalGameOfUr) -> tuple[State, np.ndarray] | None:
     """Returns positions with several legal actions, and the values of the actions.
 
     They are a sample from games in which half of the moves are random and the others
-    perfect; a position can be in it more than once.
+    perfect; a position can be in it more than once. In a game with more than two
+    pieces, all but two of each player are at home: this is a game with two pieces.
 
     Returns:
         N states, leaves `[N, ...]`, and `[N, A]` float32 values, as of `action_values`;
-        None with one piece, which leaves no choice, and if the game is not solved.
+        None with one piece, which leaves no choice, and with a low limit of moves.
     """
-    if game.num_pieces == 1 or not is_solved(game):
+    if game.num_pieces == 1 or _has_low_limit(game):
         return None
+    at_home = max(game.num_pieces - MAX_SOLVED_PIECES, 0)
+    game = RoyalGameOfUr(game.num_pieces - at_home)
     solution, rng = solve(game.num_pieces), np.random.default_rng(_SEED)
     states = first_states(game, _NUM_GAMES)
     visited, found = [], []
@@ -154,6 +161,8 @@ def graded_positions(game: RoyalGameOfUr) -> tuple[State, np.ndarray] | None:
     states = jax.tree.map(lambda *leaves: np.concatenate(leaves), *visited)
     sample = rng.choice(len(states.roll), _NUM_POSITIONS, replace=False)
     sampled = jax.tree.map(lambda leaf: leaf[sample], states)
+    pieces = tuple(side + np.uint32(at_home << HOME) for side in sampled.pieces)
+    sampled = dataclasses.replace(sampled, pieces=pieces)
     return sampled, np.concatenate(found)[sample]
 
 

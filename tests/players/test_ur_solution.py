@@ -94,7 +94,23 @@ def test_graded_positions_have_several_actions_with_values(positions):
     assert not positions.states.terminated.any()
 
 
-@pytest.mark.parametrize("name", ["ur:1", "ur:3", "ur:2,max_moves=20"])
+def test_positions_of_more_pieces_are_those_of_two_with_the_others_at_home(positions):
+    """Also their moves lead to such positions, by the rules of the larger game."""
+    game = games.make("ur")
+    larger = arena.shipped(game)
+    np.testing.assert_array_equal(larger.action_values, positions.action_values)
+    step = jax.jit(lambda game, *args: jax.vmap(game.step)(*args), static_argnums=0)
+    actions = np.nanargmax(positions.action_values, axis=1)
+    for found, expected in (
+        (larger.states, positions.states),
+        (step(game, larger.states, actions), step(GAME, positions.states, actions)),
+    ):
+        pieces = tuple(side - (5 << 15) for side in found.pieces)
+        found_here = dataclasses.replace(found, pieces=pieces)
+        jax.tree.map(np.testing.assert_array_equal, found_here, expected)
+
+
+@pytest.mark.parametrize("name", ["ur:1", "ur:2,max_moves=20", "ur:7,max_moves=20"])
 def test_other_games_have_no_positions(name):
     assert arena.shipped(games.make(name)) is None
 
