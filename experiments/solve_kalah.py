@@ -1,6 +1,12 @@
 """Solves boards of Kalah: the margin of the first player under perfect play.
 
     python experiments/solve_kalah.py 3,3 4,4 --file kalah_values.json
+    python experiments/solve_kalah.py 6,4 --seeds-left 16 24 --positions kalah.csv
+
+With `--seeds-left` it solves no first position, but positions of games, which `azjax
+evaluate kalah --positions` reads: those with at most so many seeds in the pits. Half of
+the moves before them are random, the others capture or give another turn where they
+can. A mistake is possible in each of them.
 
 Zero-window searches with a table of bounds (MTD(f), Plaat et al. 1996), in plain Python
 and without the rules of `azjax.games`. The values of the table are those of the seeds
@@ -8,8 +14,10 @@ that are still to be won, so that one entry serves all numbers of stored seeds. 
 no limit of moves, and the seeds that are left belong to the owners of their pits.
 """
 
+import csv
 import dataclasses
 import json
+import random
 import sys
 import time
 from pathlib import Path
@@ -18,6 +26,7 @@ from typing import Annotated
 import tyro
 
 Pits = tuple[int, ...]  # of the player to move, then of the opponent, as they are sown
+MAX_TABLE = 10_000_000  # entries, about 4 GB
 
 
 @dataclasses.dataclass(frozen=True)
@@ -27,11 +36,25 @@ class Settings:
     boards: pits and seeds, such as `3,3`.
     empty_capture: as in azjax.
     file: the JSON file to which each value is added, if any.
+    seeds_left: highest numbers of seeds in the pits of positions that are solved.
+    per_group: positions for each of these numbers.
+    positions: the CSV file of these positions; needs one board.
+    seed: of the games.
     """
 
     boards: Annotated[tuple[str, ...], tyro.conf.Positional]
     empty_capture: bool = True
     file: Path | None = None
+    seeds_left: tuple[int, ...] = ()
+    per_group: int = 300
+    positions: Path | None = None
+    seed: int = 0
+
+    def __post_init__(self):
+        if bool(self.seeds_left) != (self.positions is not None):
+            raise ValueError("seeds_left and positions need each other")
+        if self.seeds_left and len(self.boards) != 1:
+            raise ValueError(f"positions need one board: {self.boards}")
 
 
 class Solver:
@@ -48,6 +71,8 @@ class Solver:
 
     def margin(self, pits: Pits) -> int:
         """Returns how many seeds more than the opponent the player to move gets."""
+        if len(self.table) > MAX_TABLE:
+            self.table.clear()
         low, high, guess = -sum(pits), sum(pits), 0
         while low < high:
             beta = guess + 1 if guess == low else guess
@@ -68,7 +93,7 @@ class Solver:
         if high < beta:
             return high
         best = -total
-        for stored, after, is_over, is_again in self._moves(pits):
+        for _, stored, after, is_over, is_again in self.moves(pits):
             if is_over:
                 found = stored
             elif is_again:
@@ -82,10 +107,10 @@ class Solver:
         self.table[pits] = (best, high) if best >= beta else (low, best)
         return best
 
-    def _moves(self, pits: Pits) -> list[tuple[int, Pits, bool, bool]]:
-        """Returns the moves, extra turns and captures first: the seeds stored, less
-        those of the opponent, the pits for the next player to move, whether the game is
-        over, and whether the same player moves again."""
+    def moves(self, pits: Pits) -> list[tuple[int, int, Pits, bool, bool]]:
+        """Returns the moves, extra turns and captures first: the pit, the seeds stored,
+        less those of the opponent, the pits for the next player to move, whether the
+        game is over, and whether the same player moves again."""
         size, found = self.size, []
         ring = 2 * size + 1
         for start in range(size - 1, -1, -1):
@@ -112,9 +137,58 @@ class Solver:
             if is_over:
                 stored += left - lost
             after = own + other if is_again else other + own
-            found.append((stored, after, is_over, is_again))
-        found.sort(key=lambda move: (not move[3], -move[0]))
+            found.append((start, stored, after, is_over, is_again))
+        found.sort(key=lambda move: (not move[4], -move[1]))
         return found
+
+
+def write_positions(path: Path, size: int, seeds: int, settings: Settings) -> None:
+    """Writes solved positions of one board."""
+    solver, rng = Solver(size, settings.empty_capture), random.Random(settings.seed)
+    with path.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["set", "moves", *(f"q{pit}" for pit in range(size))])
+        for most in settings.seeds_left:
+            begin = time.perf_counter()
+            for _ in range(settings.per_group):
+                moves, values = find_position(solver, rng, seeds, most)
+                columns = [values.get(pit, "") for pit in range(size)]
+                text = "".join(str(pit + 1) for pit in moves)
+                writer.writerow([f"at most {most} seeds", text, *columns])
+            print(
+                f"{settings.per_group} positions with at most {most} seeds, "
+                f"{time.perf_counter() - begin:.0f} s",
+                flush=True,
+            )
+
+
+def find_position(
+    solver: Solver, rng: random.Random, seeds: int, most: int
+) -> tuple[list[int], dict[int, int]]:
+    """Plays games up to the first position with at most `most` seeds in the pits in
+    which a mistake is possible.
+
+    Returns:
+        The moves of its game, and the result of each of its moves for the player to
+        move: 1 win, 0 draw, -1 loss.
+    """
+    while True:
+        pits, lead, is_over = (seeds,) * (2 * solver.size), 0, False
+        played: list[int] = []
+        while not is_over:
+            moves = solver.moves(pits)
+            if sum(pits) <= most:
+                values = {}
+                for pit, stored, after, ends, is_again in moves:
+                    left = 0 if ends else solver.margin(after)
+                    margin = lead + stored + (left if is_again else -left)
+                    values[pit] = (margin > 0) - (margin < 0)
+                if len(set(values.values())) > 1:
+                    return played, values
+            move = rng.choice(moves) if rng.random() < 0.5 else moves[0]
+            pit, stored, pits, is_over, is_again = move
+            played.append(pit)
+            lead = lead + stored if is_again else -lead - stored
 
 
 def main(settings: Settings) -> None:
@@ -122,6 +196,9 @@ def main(settings: Settings) -> None:
     sys.setrecursionlimit(100_000)
     for board in settings.boards:
         size, seeds = map(int, board.split(","))
+        if settings.positions is not None:
+            write_positions(settings.positions, size, seeds, settings)
+            continue
         solver, begin = Solver(size, settings.empty_capture), time.perf_counter()
         margin = solver.margin((seeds,) * (2 * size))
         print(

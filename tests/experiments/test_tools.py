@@ -234,6 +234,23 @@ def test_boards_of_kalah_are_solved(run, tmp_path):
     assert json.loads(file.read_text()) == {"1,3": 6, "2,2": -2, "3,3": 2}
 
 
+def test_positions_of_kalah_are_solved_as_by_exhaustive_search(run, tmp_path):
+    file, game = tmp_path / "kalah.csv", games.make("kalah:3,2")
+    seeds_left = ["--seeds-left", "4", "9", "--per-group", "20"]
+    run("solve_kalah.py", "3,2", *seeds_left, "--positions", str(file))
+    found, known = arena.read(game, file), arena.shipped(game)
+    exact = dict(zip(seeds_and_player(known), known.action_values, strict=True))
+    assert len(found) == 40
+    for key, values in zip(seeds_and_player(found), found.action_values, strict=True):
+        np.testing.assert_array_equal(values, exact[key])
+
+
+def seeds_and_player(positions):
+    states = positions.states
+    seeds = [seeds.tobytes() for seeds in states.seeds]
+    return list(zip(seeds, states.current_player.tolist(), strict=True))
+
+
 def test_the_royal_game_of_ur_is_solved(run, tmp_path):
     file = tmp_path / "ur.npy"
     out = run("solve_ur.py", "--pieces", "2", "--file", str(file))
