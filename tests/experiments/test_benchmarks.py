@@ -261,7 +261,7 @@ def test_searches_with_edges_for_the_legal_actions_are_compared(run):
 @pytest.mark.slow
 def test_searches_of_a_game_with_chance_are_compared_with_those_of_mctx(run):
     options = "--positions 16 --simulations 128 --repeats 1 --json"
-    rows = json.loads(run("bench/chance.py", "ur:2", *options.split()))
+    rows = json.loads(run("bench/perfect_play.py", "ur:2", *options.split()))
     assert [row["search"] for row in rows] == ["PUCT", "Gumbel", "mctx"]
     for row in rows:
         assert 0 <= row["lost"] < 0.05

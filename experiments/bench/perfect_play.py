@@ -1,10 +1,11 @@
-"""Compares searches of a solved game with chance with mctx's Stochastic MuZero.
+"""Compares searches of a solved game with perfect play.
 
 All search the same positions with the rules and random playouts, one a simulation, and
 without a network or noise. The win probability that their moves lose and the error of
-the chosen move's value are measured against perfect play, and the seconds in turns.
+the chosen move's value are measured, and the seconds in turns. In games with chance
+mctx's Stochastic MuZero is compared as well.
 
-    python experiments/bench/chance.py ur:2
+    python experiments/bench/perfect_play.py ur:2
 """
 
 import dataclasses
@@ -38,7 +39,7 @@ LOWEST = jnp.finfo(jnp.float32).min
 class Settings:
     """Options.
 
-    game: a game with chance of which positions are solved.
+    game: a game of which positions are solved.
     positions: number of positions, which are searched at once.
     simulations: of each search.
     repeats: searches of each kind; the median time is reported.
@@ -56,8 +57,8 @@ def measure(settings: Settings) -> list[dict]:
     """Returns the measurements of all searches."""
     game = games.make(settings.game)
     solved = shipped(game)
-    if not game.num_outcomes or solved is None:
-        raise SystemExit(f"{game!r} is no solved game with chance")
+    if solved is None:
+        raise SystemExit(f"{game!r} is not solved")
     solved = solved.subset(settings.positions)
     states, rows = solved.states, np.arange(len(solved))
     best = np.nanmax(solved.action_values, axis=1)
@@ -66,8 +67,9 @@ def measure(settings: Settings) -> list[dict]:
         runs = {
             "PUCT": by_azjax(game, search.AlphaZeroConfig(), simulations),
             "Gumbel": by_azjax(game, search.GumbelConfig(), simulations),
-            "mctx": by_mctx(game, simulations),
         }
+        if game.num_outcomes:
+            runs["mctx"] = by_mctx(game, simulations)
         times = time_in_turns(
             {
                 name: lambda run=run: jax.block_until_ready(run(states))
