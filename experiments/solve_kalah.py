@@ -18,7 +18,6 @@ import csv
 import dataclasses
 import json
 import random
-import sys
 import time
 from pathlib import Path
 from typing import Annotated
@@ -193,7 +192,6 @@ def find_position(
 
 def main(settings: Settings) -> None:
     """Solves the boards and prints their values."""
-    sys.setrecursionlimit(100_000)
     for board in settings.boards:
         size, seeds = map(int, board.split(","))
         if settings.positions is not None:
