@@ -262,7 +262,8 @@ def read(game: Game, path: str | os.PathLike[str]) -> SolvedPositions:
     set: the group in which the position is reported; default `all`.
 
     Raises:
-        ValueError: the file or a line cannot be read; the message names the line.
+        ValueError: the game has chance, of whose outcomes a file says nothing; or the
+            file or a line cannot be read; the message names the line.
     """
     path = Path(path)
     try:
@@ -277,17 +278,7 @@ def read(game: Game, path: str | os.PathLike[str]) -> SolvedPositions:
     sequences, values, groups = [], [], []
     try:
         header = next(reader, [])
-        missing = [name for name in ["moves", *columns] if name not in header]
-        if missing:
-            raise ValueError(
-                f"no column {missing[0]!r} in the header; {game.name} needs moves, "
-                f"{columns[0]}, ..., {columns[-1]}"
-            )
-        if f"q{len(columns)}" in header:
-            raise ValueError(
-                f"column 'q{len(columns)}' in the header, but {game.name} has "
-                f"{len(columns)} actions, the last of them {columns[-1]}"
-            )
+        _check_header(game, header, columns)
         for fields in filter(None, reader):
             if len(fields) != len(header):
                 raise ValueError(
@@ -352,6 +343,22 @@ def read(game: Game, path: str | os.PathLike[str]) -> SolvedPositions:
                 fault = f"q{action} is empty, but the action is legal"
         raise ValueError(f"{path}, line {lines[index]}: {fault}")
     return SolvedPositions(game, states, action_values, np.array(groups))
+
+
+def _check_header(game: Game, header: list[str], columns: list[str]) -> None:
+    if game.num_outcomes:
+        raise ValueError(f"{game} has chance, and a file has no outcomes of chance")
+    missing = [name for name in ["moves", *columns] if name not in header]
+    if missing:
+        raise ValueError(
+            f"no column {missing[0]!r} in the header; {game.name} needs moves, "
+            f"{columns[0]}, ..., {columns[-1]}"
+        )
+    if f"q{len(columns)}" in header:
+        raise ValueError(
+            f"column 'q{len(columns)}' in the header, but {game.name} has "
+            f"{len(columns)} actions, the last of them {columns[-1]}"
+        )
 
 
 _NO_FAULT, _ILLEGAL, _GAME_OVER = range(3)

@@ -541,9 +541,21 @@ def _examine(
         drawn = jax.vmap(game.chance_step, (0, None))(states, outcome.astype(jnp.int32))
         next_states = jax.vmap(functools.partial(select, waits))(drawn, next_states)
         move = jnp.where(waits, game.num_actions + outcome, action)
-        waits_again = jnp.asarray(jax.vmap(game.chance)(drawn))[0].any()
+        drawn = jax.tree.map(lambda leaf: leaf[0], drawn)
+        waits_again = (jnp.asarray(game.chance(drawn)) > 0).any()
         rules["chance_step: the position after an outcome must not wait for chance"] = (
-            ~waits | drawn.terminated[0] | ~waits_again
+            ~waits | drawn.terminated | ~waits_again
+        )
+        is_possible = (probabilities > 0) & (np.arange(game.num_outcomes) != outcome)
+        another = jnp.where(is_possible, noise_of_chance, -1).argmax()
+        other = game.chance_step(state, another.astype(jnp.int32))
+        allows_same, looks_same = (
+            (look(drawn) == look(other)).all()
+            for look in (game.legal_action_mask, game.observe)
+        )
+        goes_on = waits & is_possible.any() & ~drawn.terminated & ~other.terminated
+        rules["observe: must differ after outcomes with different legal actions"] = (
+            ~goes_on | allows_same | ~looks_same
         )
     next_state = jax.tree.map(lambda leaf: leaf[0], next_states)
 

@@ -157,6 +157,11 @@ def test_an_error_names_the_file_the_line_and_the_fault(tmp_path, lines, message
     assert "\n" not in str(error.value)
 
 
+def test_a_file_for_a_game_with_chance_is_refused(tmp_path):
+    with pytest.raises(ValueError, match=r"csv, line 1: ur has chance, and a file has"):
+        read(tmp_path, HEADER, EMPTY_BOARD, game=games.make("ur"))
+
+
 def test_a_file_without_an_end_is_refused():
     with pytest.raises(ValueError, match="/dev/zero: it has more than 67108864 bytes"):
         arena.read(GAME, "/dev/zero")

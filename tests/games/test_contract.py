@@ -644,11 +644,13 @@ def test_the_example_of_extra_turns_lets_a_player_move_again():
     assert play(game, "b2", state).current_player == 1
 
 
-@pytest.mark.usefixtures("chomp")
-def test_the_example_of_chance_has_a_die_that_limits_the_moves():
+def test_the_example_of_chance_has_a_die_that_limits_the_moves(chomp):
     exec(example("# dice_chomp.py"), {"__name__": "dice_chomp"})
     game = azjax.games.make("dice_chomp:3")
     check(game, num_games=16)
+    hidden = {"observe": chomp.Chomp.observe}
+    with pytest.raises(ValueError, match=r"^observe: must differ after outcomes"):
+        check(type("Hidden", (type(game),), hidden)(3), num_games=1)
     state = host.first_state(game)
     np.testing.assert_allclose(
         host.outcome_probabilities(game, state), np.full(6, 1 / 6)
