@@ -43,6 +43,7 @@ class Settings:
     positions: number of positions, which are searched at once.
     simulations: of each search.
     repeats: searches of each kind; the median time is reported.
+    mctx: whether to compare mctx, whose search compiles for minutes.
     json: print JSON instead of the table.
     """
 
@@ -50,6 +51,7 @@ class Settings:
     positions: int = 128
     simulations: tuple[int, ...] = (16, 64, 256, 1024)
     repeats: int = 3
+    mctx: bool = True
     json: bool = False
 
 
@@ -68,7 +70,7 @@ def measure(settings: Settings) -> list[dict]:
             "PUCT": by_azjax(game, search.AlphaZeroConfig(), simulations),
             "Gumbel": by_azjax(game, search.GumbelConfig(), simulations),
         }
-        if game.num_outcomes:
+        if game.num_outcomes and settings.mctx:
             runs["mctx"] = by_mctx(game, simulations)
         times = time_in_turns(
             {
