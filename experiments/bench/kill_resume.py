@@ -2,8 +2,9 @@
 
     python experiments/bench/kill_resume.py --kills 10 --seed 0
     python experiments/bench/kill_resume.py --devices 1 2 4 8 2x2
+    python experiments/bench/kill_resume.py --game ur:2
 
-A small Connect Four run that saves after every iteration is killed with SIGKILL during
+A small run that saves after every iteration is killed with SIGKILL during
 a save, during other work, or during its start. After each kill there must be a complete
 checkpoint, the run must resume from the newest committed one, and the metrics must
 contain each iteration once; the kept games must be readable, with no position twice and
@@ -90,6 +91,7 @@ class Layout(NamedTuple):
 class Settings:
     """Options.
 
+    game: game spec.
     kills: number of kills.
     seed: seed of the moments of the kills.
     patience: time limit of each step, including compilation (seconds).
@@ -98,6 +100,7 @@ class Settings:
     devices: numbers of devices; PROCESSESxDEVICES for several processes.
     """
 
+    game: str = "connect_four"
     kills: int = 10
     seed: int = 0
     patience: float = 600.0
@@ -159,7 +162,7 @@ class TrainingRun:
         iterations: int,
         patience: float,
         *,
-        game: str = "connect_four",
+        game: str,
         options: Sequence[str] = RUN_OPTIONS,
         most_devices: int = 1,
     ):
@@ -321,6 +324,7 @@ def main(settings: Settings) -> None:
                 root / name,
                 iterations,
                 settings.patience,
+                game=settings.game,
                 options=options,
                 most_devices=most,
             )
