@@ -48,7 +48,7 @@ RUN_OPTIONS_TEXT = """
     --network.trunk.width 16 --network.trunk.num-blocks 1
     --network.trunk.stem-channels 8 --self-play.num-games 16
     --self-play.moves-per-chunk 4 --self-play.num-simulations 2
-    --replay.capacity 4096 --replay.min-window 560 --replay.min-positions 128
+    --replay.capacity 4096 --replay.min-window 2048 --replay.min-positions 128
     --learner.batch-size 32 --learner.replay-ratio 2
     --evaluation.num-evaluations 2 --evaluation.num-positions 16
     --evaluation.num-simulations 2
