@@ -26,6 +26,7 @@ import tyro
 
 Pits = tuple[int, ...]  # of the player to move, then of the opponent, as they are sown
 MAX_TABLE = 10_000_000  # entries, about 4 GB
+MAX_GAMES = 10_000  # without a position of the kind that is wanted
 
 
 @dataclasses.dataclass(frozen=True)
@@ -170,8 +171,11 @@ def find_position(
     Returns:
         The moves of its game, and the result of each of its moves for the player to
         move: 1 win, 0 draw, -1 loss.
+
+    Raises:
+        ValueError: there is none in many games.
     """
-    while True:
+    for _ in range(MAX_GAMES):
         pits, lead, is_over = (seeds,) * (2 * solver.size), 0, False
         played: list[int] = []
         while not is_over:
@@ -188,10 +192,14 @@ def find_position(
             pit, stored, pits, is_over, is_again = move
             played.append(pit)
             lead = lead + stored if is_again else -lead - stored
+    raise ValueError(
+        f"no position with at most {most} seeds in the pits allows a mistake, in "
+        f"{MAX_GAMES:,} games"
+    )
 
 
 def main(settings: Settings) -> None:
-    """Solves the boards and prints their values."""
+    """Solves the boards, or positions of one, and prints what it found."""
     for board in settings.boards:
         size, seeds = map(int, board.split(","))
         if settings.positions is not None:
